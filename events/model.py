@@ -1,0 +1,478 @@
+"""The vocabulary of the ledger: every event and the values inside it. Never reads a file, a clock or a database.
+
+An event's tag (`type`) is written into the payload and is the row's `type` column. Absent and zero are different things:
+a signal that could not be measured is absent from its mapping. All numbers are finite. Units stand in the names.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Verdict = Literal["FASTER", "SLOWER", "SAME", "AMBIGUOUS"]
+Credit = Literal["success", "failure", "neutral"]
+Tier = Literal["full", "compiled", "timing"]
+Operator = Literal["<", "<=", ">", ">=", "=="]
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """Base of everything nested in an event: immutable, keyword-only, closed against unknown fields."""
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+class Clause(Value):
+    """One comparison of a rule: `signal op threshold`; abstains where the signal is missing."""
+
+    signal: str
+    op: Operator
+    threshold: float
+
+
+class Guard(Value):
+    """A demand on the chip: peak(`over`) / peak(`under`) must reach `at_least`; a path that the chip lacks fails it."""
+
+    over: str
+    under: str
+    at_least: float
+
+
+class Gain(Value):
+    """Predicted speed-up: min(cap, form), form one of: constant = cap; signal; inverse_signal = 1 / signal; peak_ratio."""
+
+    form: Literal["constant", "signal", "inverse_signal", "peak_ratio"]
+    cap: float
+    signal: str | None = None
+    over: str | None = None
+    under: str | None = None
+
+
+class Rule(Value):
+    """A row of the rule table. Lower tiers are asked first; a rule with `stop` ends the cell instead of prescribing."""
+
+    name: str
+    version: int
+    tier: int
+    position: int
+    stop: bool
+    prescription: str | None
+    clauses: tuple[Clause, ...]
+    guards: tuple[Guard, ...]
+    contracts: tuple[str, ...]
+    gain: Gain
+    metrics: tuple[str, ...]
+    origin: str
+    rationale: str
+
+
+class Context(Value):
+    """Where evidence counts: a retirement in one context says nothing about another."""
+
+    chip: str
+    contract: str
+    language: str
+    family: str
+    structure: str
+
+
+class ClauseSeen(Value):
+    """A clause and the value that satisfied it."""
+
+    signal: str
+    op: Operator
+    threshold: float
+    value: float
+
+
+class Abstained(Value):
+    """A rule that could not be decided, and the signals it missed."""
+
+    rule: str
+    missing: tuple[str, ...]
+
+
+class Blocked(Value):
+    """A rule whose clauses may hold but which may not fire: guard, contract, no_variant, retired or tabu."""
+
+    rule: str
+    reason: Literal["guard", "contract", "no_variant", "retired", "tabu"]
+
+
+# --- what is registered before the first measurement ------------------------------------------------------------------
+
+
+class Limits(Value):
+    """Largest accepted error against the float64 reference: relative L2 norm, and largest element over the RMS."""
+
+    rel_l2: float
+    max_rms: float
+
+
+class ProblemDeclared(Value):
+    """A problem as registered: `digest` covers every file of its folder; counts are algorithmic minima per call."""
+
+    name: str
+    digest: str
+    family: str
+    dtype: str
+    shape: dict[str, int]
+    flops: int
+    min_bytes: int
+    weight: float
+    limits: dict[str, Limits]
+    prescriptions: tuple[str, ...]
+
+
+class Cell(Value):
+    """One independent experiment: it folds its own stream over the registered rule table."""
+
+    problem: str
+    contract: str
+    pool: str
+    arm: str
+    repetition: int
+
+
+class Policy(Value):
+    """Evolution policy: retire (promote) when the one-sided credible bound at credible_num/credible_den passes 1/2."""
+
+    credible_num: int
+    credible_den: int
+
+
+class Statistics(Value):
+    """Verdict parameters, fixed beforehand: ABBA blocks, two-sided tail of the interval, margin, multiple of the floor."""
+
+    blocks: int
+    tail_num: int
+    tail_den: int
+    margin: float
+    floor_multiple: float
+
+
+class ClaimRegistered(Value):
+    """A claim on the median ratio of `comparison`, rounded half up to `decimals`, in every repetition."""
+
+    claim: str
+    text: str
+    problem: str
+    contract: str
+    pool: str
+    comparison: str
+    at_least: float
+    decimals: int
+
+
+class Origin(Value):
+    """The ledger that a recorded run answers from."""
+
+    head: str
+    events: int
+
+
+class Chip(Value):
+    """A chip: data-sheet dense peaks in TFLOP/s by path (absent path = the chip has none) and DRAM peak in GB/s."""
+
+    name: str
+    compute_capability: str
+    peaks_tflops: dict[str, float]
+    dram_gbps: float
+
+
+class Interval(Value):
+    """Order-statistic interval of the median of the paired ratios left/right; ratios above 1 say that right is faster."""
+
+    lower: float
+    median: float
+    upper: float
+    blocks: int
+    rank: int
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type", gc=False):
+    """Base of all events; `rev` is the revision of the event's own shape (see upcast.py)."""
+
+    rev: int = 1
+
+
+class RunRegistered(Event, tag=True):
+    """Everything that is decided before measuring."""
+
+    run: str
+    seed: int
+    executor: str
+    origin: Origin | None
+    max_rounds: int
+    plan: tuple[Cell, ...]
+    problems: tuple[ProblemDeclared, ...]
+    policy: Policy
+    statistics: Statistics
+    claims: tuple[ClaimRegistered, ...]
+    code: dict[str, str]
+    environment: dict[str, str]
+
+
+class RuleSeeded(Event, tag=True):
+    """One row of the registered rule table."""
+
+    run: str
+    rule: Rule
+
+
+class DeviceCalibrated(Event, tag=True):
+    """The device's measured ceilings, from the artifact `calibration`; `chip` holds the data-sheet peaks beside them."""
+
+    run: str
+    device: str
+    chip: Chip
+    copy_gbps: float
+    calibration: str
+    origin_seq: int | None = None
+
+
+class RoundAttempted(Event, tag=True):
+    """Committed before the first sample of a round, so that no round can be dropped unseen. Round 0 profiles the start."""
+
+    cell: Cell
+    round: int
+    attempt: int
+    incumbent: str
+
+
+class RoundInterrupted(Event, tag=True):
+    """A neutral end without a verdict: the attempt was cut off (kill, lost worker) and moves no confidence."""
+
+    cell: Cell
+    round: int
+    attempt: int
+    reason: str
+
+
+class RuleFired(Event, tag=True):
+    """The rule that fires on the incumbent's signals, with its evidence; `firing` is the id that credit goes to."""
+
+    cell: Cell
+    round: int
+    firing: str
+    rule: str
+    rule_version: int
+    prescription: str | None
+    incumbent: str
+    context: Context
+    clauses: tuple[ClauseSeen, ...]
+    abstained: tuple[Abstained, ...]
+    blocked: tuple[Blocked, ...]
+    predicted_gain: float
+
+
+class TilesSwept(Event, tag=True):
+    """A registered sweep over a template's configurations; the chosen one has the smallest median, first wins ties."""
+
+    cell: Cell
+    round: int
+    firing: str
+    template: str
+    samples: str
+    configs: tuple[dict[str, int], ...]
+    chosen: int
+    origin_seq: int | None = None
+
+
+class KernelGenerated(Event, tag=True):
+    """A whole candidate source; the starting kernel of a cell has no firing."""
+
+    cell: Cell
+    round: int
+    firing: str | None
+    generator: str
+    variant: str
+    source: str
+    parent: str | None
+
+
+class KernelGated(Event, tag=True):
+    """The gate's outcome on a source, judged from the artifact `report`; `launches` is the ordered list of kernels."""
+
+    cell: Cell
+    round: int
+    attempt: int
+    source: str
+    outcome: str
+    reason: str
+    report: str
+    launches: str | None
+    origin_seq: int | None = None
+
+
+class Profiled(Event, tag=True):
+    """Samples of `source` interleaved with `against` (A = against, B = source), counters, and the signals they give."""
+
+    cell: Cell
+    round: int
+    source: str
+    against: str
+    tier: Tier
+    samples: str
+    counters: str | None
+    launches: str
+    signals: dict[str, float]
+    cache: str
+    origin_seq: int | None = None
+
+
+class NoiseFloorMeasured(Event, tag=True):
+    """A/A interval of one kernel against itself; `floor` = max(upper - 1, 1 / lower - 1)."""
+
+    cell: Cell
+    round: int
+    source: str
+    samples: str
+    interval: Interval
+    floor: float
+    origin_seq: int | None = None
+
+
+class RoundJudged(Event, tag=True):
+    """The verdict of a round and whom it credits."""
+
+    cell: Cell
+    round: int
+    attempt: int
+    firing: str
+    rule: str
+    rule_version: int
+    candidate: str
+    incumbent: str
+    verdict: Verdict
+    reason: str
+    inert: bool
+    interval: Interval | None
+    margin: float | None
+    credit: Credit
+    next_incumbent: str
+
+
+class RuleRetired(Event, tag=True):
+    """A rule silenced in one context by its recorded failures."""
+
+    cell: Cell
+    rule: str
+    rule_version: int
+    context: Context
+    successes: int
+    failures: int
+    confidence: float
+    firings: tuple[str, ...]
+
+
+class RulePromoted(Event, tag=True):
+    """A rule that is asked before the unpromoted ones of its tier, by evidence pooled over contexts."""
+
+    cell: Cell
+    rule: str
+    rule_version: int
+    successes: int
+    failures: int
+    confidence: float
+    firings: tuple[str, ...]
+
+
+class RuleProposed(Event, tag=True):
+    """A rule suggested by recorded outcomes; may not fire until admitted."""
+
+    cell: Cell
+    rule: Rule
+    firings: tuple[str, ...]
+
+
+class RuleAdmitted(Event, tag=True):
+    """A proposed rule that passed its shadow test on firings it was not learnt from."""
+
+    cell: Cell
+    rule: str
+    rule_version: int
+    firings: tuple[str, ...]
+
+
+class RunStopped(Event, tag=True):
+    """The end of a cell (or, with no cell, of the run), and why."""
+
+    run: str
+    cell: Cell | None
+    reason: str
+    rule: str | None
+
+
+class HeadToHead(Event, tag=True):
+    """Two kernels against each other after the rounds (A = left, B = right); equal sources need no samples."""
+
+    run: str
+    problem: str
+    contract: str
+    pool: str
+    repetition: int
+    comparison: str
+    left: str
+    right: str
+    samples: str | None
+    interval: Interval | None
+    outcome: str
+    origin_seq: int | None = None
+
+
+class ClaimStated(Event, tag=True):
+    """The answer to a registered claim: the median ratio of each repetition and whether all reach the bound."""
+
+    run: str
+    claim: str
+    medians: tuple[float, ...]
+    lowers: tuple[float, ...]
+    answer: Literal["upheld", "not upheld", "unanswerable"]
+
+
+class LedgerSealed(Event, tag=True):
+    """A checkpoint over the first `size` events: RFC 6962 root and signed note."""
+
+    size: int
+    root: str
+    note: str
+
+
+AnyEvent = (
+    RunRegistered
+    | RuleSeeded
+    | DeviceCalibrated
+    | RoundAttempted
+    | RoundInterrupted
+    | RuleFired
+    | TilesSwept
+    | KernelGenerated
+    | KernelGated
+    | Profiled
+    | NoiseFloorMeasured
+    | RoundJudged
+    | RuleRetired
+    | RulePromoted
+    | RuleProposed
+    | RuleAdmitted
+    | RunStopped
+    | HeadToHead
+    | ClaimStated
+    | LedgerSealed
+)
+EVENT_TYPES: dict[str, type[Event]] = {kind.__name__: kind for kind in AnyEvent.__args__}
+
+
+def cell_stream(run: str, cell: Cell) -> str:
+    """The stream of a cell, and the prefix of its firing ids."""
+    return f"{run}/{cell.problem}/{cell.contract}/{cell.pool}/{cell.arm}/{cell.repetition}"
+
+
+def firing_id(run: str, cell: Cell, round_: int, attempt: int) -> str:
+    """Deterministic id of a firing: the cell's stream, the round and the attempt."""
+    return f"{cell_stream(run, cell)}/{round_}.{attempt}"
