@@ -23,7 +23,7 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
-class Clause(Value):
+class Clause(Value, frozen=True):
     """One comparison of a rule: `signal op threshold`; abstains where the signal is missing."""
 
     signal: str
@@ -31,7 +31,7 @@ class Clause(Value):
     threshold: float
 
 
-class Guard(Value):
+class Guard(Value, frozen=True):
     """A demand on the chip: peak(`over`) / peak(`under`) must reach `at_least`; a path that the chip lacks fails it."""
 
     over: str
@@ -39,7 +39,7 @@ class Guard(Value):
     at_least: float
 
 
-class Gain(Value):
+class Gain(Value, frozen=True):
     """Predicted speed-up: min(cap, form), form one of: constant = cap; signal; inverse_signal = 1 / signal; peak_ratio."""
 
     form: Literal["constant", "signal", "inverse_signal", "peak_ratio"]
@@ -49,7 +49,7 @@ class Gain(Value):
     under: str | None = None
 
 
-class Rule(Value):
+class Rule(Value, frozen=True):
     """A row of the rule table. Lower tiers are asked first; a rule with `stop` ends the cell instead of prescribing."""
 
     name: str
@@ -67,7 +67,7 @@ class Rule(Value):
     rationale: str
 
 
-class Context(Value):
+class Context(Value, frozen=True):
     """Where evidence counts: a retirement in one context says nothing about another."""
 
     chip: str
@@ -77,7 +77,7 @@ class Context(Value):
     structure: str
 
 
-class ClauseSeen(Value):
+class ClauseSeen(Value, frozen=True):
     """A clause and the value that satisfied it."""
 
     signal: str
@@ -86,14 +86,14 @@ class ClauseSeen(Value):
     value: float
 
 
-class Abstained(Value):
+class Abstained(Value, frozen=True):
     """A rule that could not be decided, and the signals it missed."""
 
     rule: str
     missing: tuple[str, ...]
 
 
-class Blocked(Value):
+class Blocked(Value, frozen=True):
     """A rule whose clauses may hold but which may not fire: guard, contract, no_variant, retired or tabu."""
 
     rule: str
@@ -103,14 +103,14 @@ class Blocked(Value):
 # --- what is registered before the first measurement ------------------------------------------------------------------
 
 
-class Limits(Value):
+class Limits(Value, frozen=True):
     """Largest accepted error against the float64 reference: relative L2 norm, and largest element over the RMS."""
 
     rel_l2: float
     max_rms: float
 
 
-class ProblemDeclared(Value):
+class ProblemDeclared(Value, frozen=True):
     """A problem as registered: `digest` covers every file of its folder; counts are algorithmic minima per call."""
 
     name: str
@@ -125,7 +125,7 @@ class ProblemDeclared(Value):
     prescriptions: tuple[str, ...]
 
 
-class Cell(Value):
+class Cell(Value, frozen=True):
     """One independent experiment: it folds its own stream over the registered rule table."""
 
     problem: str
@@ -135,14 +135,14 @@ class Cell(Value):
     repetition: int
 
 
-class Policy(Value):
+class Policy(Value, frozen=True):
     """Evolution policy: retire (promote) when the one-sided credible bound at credible_num/credible_den passes 1/2."""
 
     credible_num: int
     credible_den: int
 
 
-class Statistics(Value):
+class Statistics(Value, frozen=True):
     """Verdict parameters, fixed beforehand: ABBA blocks, two-sided tail of the interval, margin, multiple of the floor."""
 
     blocks: int
@@ -152,7 +152,7 @@ class Statistics(Value):
     floor_multiple: float
 
 
-class ClaimRegistered(Value):
+class ClaimRegistered(Value, frozen=True):
     """A claim on the median ratio of `comparison`, rounded half up to `decimals`, in every repetition."""
 
     claim: str
@@ -165,14 +165,14 @@ class ClaimRegistered(Value):
     decimals: int
 
 
-class Origin(Value):
+class Origin(Value, frozen=True):
     """The ledger that a recorded run answers from."""
 
     head: str
     events: int
 
 
-class Chip(Value):
+class Chip(Value, frozen=True):
     """A chip: data-sheet dense peaks in TFLOP/s by path (absent path = the chip has none) and DRAM peak in GB/s."""
 
     name: str
@@ -181,7 +181,7 @@ class Chip(Value):
     dram_gbps: float
 
 
-class Interval(Value):
+class Interval(Value, frozen=True):
     """Order-statistic interval of the median of the paired ratios left/right; ratios above 1 say that right is faster."""
 
     lower: float
@@ -200,7 +200,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rev: int = 1
 
 
-class RunRegistered(Event, tag=True):
+class RunRegistered(Event, frozen=True, tag=True):
     """Everything that is decided before measuring."""
 
     run: str
@@ -217,14 +217,14 @@ class RunRegistered(Event, tag=True):
     environment: dict[str, str]
 
 
-class RuleSeeded(Event, tag=True):
+class RuleSeeded(Event, frozen=True, tag=True):
     """One row of the registered rule table."""
 
     run: str
     rule: Rule
 
 
-class DeviceCalibrated(Event, tag=True):
+class DeviceCalibrated(Event, frozen=True, tag=True):
     """The device's measured ceilings, from the artifact `calibration`; `chip` holds the data-sheet peaks beside them."""
 
     run: str
@@ -235,7 +235,7 @@ class DeviceCalibrated(Event, tag=True):
     origin_seq: int | None = None
 
 
-class RoundAttempted(Event, tag=True):
+class RoundAttempted(Event, frozen=True, tag=True):
     """Committed before the first sample of a round, so that no round can be dropped unseen. Round 0 profiles the start."""
 
     cell: Cell
@@ -244,7 +244,7 @@ class RoundAttempted(Event, tag=True):
     incumbent: str
 
 
-class RoundInterrupted(Event, tag=True):
+class RoundInterrupted(Event, frozen=True, tag=True):
     """A neutral end without a verdict: the attempt was cut off (kill, lost worker) and moves no confidence."""
 
     cell: Cell
@@ -253,7 +253,7 @@ class RoundInterrupted(Event, tag=True):
     reason: str
 
 
-class RuleFired(Event, tag=True):
+class RuleFired(Event, frozen=True, tag=True):
     """The rule that fires on the incumbent's signals, with its evidence; `firing` is the id that credit goes to."""
 
     cell: Cell
@@ -270,7 +270,7 @@ class RuleFired(Event, tag=True):
     predicted_gain: float
 
 
-class TilesSwept(Event, tag=True):
+class TilesSwept(Event, frozen=True, tag=True):
     """A registered sweep over a template's configurations; the chosen one has the smallest median, first wins ties."""
 
     cell: Cell
@@ -283,7 +283,7 @@ class TilesSwept(Event, tag=True):
     origin_seq: int | None = None
 
 
-class KernelGenerated(Event, tag=True):
+class KernelGenerated(Event, frozen=True, tag=True):
     """A whole candidate source; the starting kernel of a cell has no firing."""
 
     cell: Cell
@@ -295,7 +295,7 @@ class KernelGenerated(Event, tag=True):
     parent: str | None
 
 
-class KernelGated(Event, tag=True):
+class KernelGated(Event, frozen=True, tag=True):
     """The gate's outcome on a source, judged from the artifact `report`; `launches` is the ordered list of kernels."""
 
     cell: Cell
@@ -309,7 +309,7 @@ class KernelGated(Event, tag=True):
     origin_seq: int | None = None
 
 
-class Profiled(Event, tag=True):
+class Profiled(Event, frozen=True, tag=True):
     """Samples of `source` interleaved with `against` (A = against, B = source), counters, and the signals they give."""
 
     cell: Cell
@@ -325,7 +325,7 @@ class Profiled(Event, tag=True):
     origin_seq: int | None = None
 
 
-class NoiseFloorMeasured(Event, tag=True):
+class NoiseFloorMeasured(Event, frozen=True, tag=True):
     """A/A interval of one kernel against itself; `floor` = max(upper - 1, 1 / lower - 1)."""
 
     cell: Cell
@@ -337,7 +337,7 @@ class NoiseFloorMeasured(Event, tag=True):
     origin_seq: int | None = None
 
 
-class RoundJudged(Event, tag=True):
+class RoundJudged(Event, frozen=True, tag=True):
     """The verdict of a round and whom it credits."""
 
     cell: Cell
@@ -357,7 +357,7 @@ class RoundJudged(Event, tag=True):
     next_incumbent: str
 
 
-class RuleRetired(Event, tag=True):
+class RuleRetired(Event, frozen=True, tag=True):
     """A rule silenced in one context by its recorded failures."""
 
     cell: Cell
@@ -370,7 +370,7 @@ class RuleRetired(Event, tag=True):
     firings: tuple[str, ...]
 
 
-class RulePromoted(Event, tag=True):
+class RulePromoted(Event, frozen=True, tag=True):
     """A rule that is asked before the unpromoted ones of its tier, by evidence pooled over contexts."""
 
     cell: Cell
@@ -382,7 +382,7 @@ class RulePromoted(Event, tag=True):
     firings: tuple[str, ...]
 
 
-class RuleProposed(Event, tag=True):
+class RuleProposed(Event, frozen=True, tag=True):
     """A rule suggested by recorded outcomes; may not fire until admitted."""
 
     cell: Cell
@@ -390,7 +390,7 @@ class RuleProposed(Event, tag=True):
     firings: tuple[str, ...]
 
 
-class RuleAdmitted(Event, tag=True):
+class RuleAdmitted(Event, frozen=True, tag=True):
     """A proposed rule that passed its shadow test on firings it was not learnt from."""
 
     cell: Cell
@@ -399,7 +399,7 @@ class RuleAdmitted(Event, tag=True):
     firings: tuple[str, ...]
 
 
-class RunStopped(Event, tag=True):
+class RunStopped(Event, frozen=True, tag=True):
     """The end of a cell (or, with no cell, of the run), and why."""
 
     run: str
@@ -408,7 +408,7 @@ class RunStopped(Event, tag=True):
     rule: str | None
 
 
-class HeadToHead(Event, tag=True):
+class HeadToHead(Event, frozen=True, tag=True):
     """Two kernels against each other after the rounds (A = left, B = right); equal sources need no samples."""
 
     run: str
@@ -425,7 +425,7 @@ class HeadToHead(Event, tag=True):
     origin_seq: int | None = None
 
 
-class ClaimStated(Event, tag=True):
+class ClaimStated(Event, frozen=True, tag=True):
     """The answer to a registered claim: the median ratio of each repetition and whether all reach the bound."""
 
     run: str
@@ -435,7 +435,7 @@ class ClaimStated(Event, tag=True):
     answer: Literal["upheld", "not upheld", "unanswerable"]
 
 
-class LedgerSealed(Event, tag=True):
+class LedgerSealed(Event, frozen=True, tag=True):
     """A checkpoint over the first `size` events: RFC 6962 root and signed note."""
 
     size: int

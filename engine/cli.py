@@ -1,0 +1,131 @@
+"""The commands that act: `gpusolver run` and `gpusolver report`. Parses words and shows progress; decides nothing."""
+
+from __future__ import annotations
+
+import pathlib
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..events.errors import BadInput, GpuSolverError
+from ..events.writer import LedgerWriter
+from ..problems.contract import names
+from ..projections.runs import RunView
+from .devices import DEVICES, open_executor
+from .executor import Executor
+from .registration import REFERENCE_BATCH, RunRequest
+from .run import Run
+
+_RESTRICTION = (
+    "Under pool 'flags' the prescription of fp32_no_tensorcore changes precision flags only, as in the reference experiment: "
+    "a rewrite with a TF32 dot would end it in one round (--pool dot shows that). "
+    "Arm off+tabu (never repeat an inert prescription) shows what mere memory gives."
+)
+
+
+@click.command("run")
+@click.option("--problems", default=",".join(REFERENCE_BATCH), show_default=True, help="Names by comma, or 'all'.")
+@click.option("--arms", default="off,on", show_default=True, help="off, on, off+tabu, on+tabu.")
+@click.option("--rounds", default=12, show_default=True, help="Rounds at most, per cell.")
+@click.option("--repetitions", default="", help="A number for all, or problem=number by comma.")
+@click.option(
+    "--contract", "contracts", default="tf32-allowed", show_default=True, help="Precision contracts by comma."
+)
+@click.option("--pool", type=click.Choice(["flags", "dot"]), default="flags", show_default=True)
+@click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
+@click.option(
+    "--recording", type=click.Path(path_type=pathlib.Path), help="Ledger that --device recorded answers from."
+)
+@click.option("--ledger", type=click.Path(path_type=pathlib.Path), default=pathlib.Path("ledger.db"), show_default=True)
+@click.option("--resume", is_flag=True, help="Go on with the ledger's unfinished run.")
+@click.option("--seed", default=0, show_default=True, help="Registered seed; every input follows from it.")
+def run_command(
+    problems: str, arms: str, rounds: int, repetitions: str, contracts: str, pool: str, device: str,
+    recording: pathlib.Path | None, ledger: pathlib.Path, resume: bool, seed: int,
+) -> None:  # fmt: skip
+    """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger."""
+    chosen = names() if problems == "all" else _words(problems)
+    request = RunRequest(
+        problems=chosen,
+        arms=_words(arms),
+        contracts=_words(contracts),
+        pool=pool,
+        rounds=rounds,
+        repetitions=_repetitions(repetitions, chosen),
+        seed=seed,
+    )
+    try:
+        executor = open_executor(device, recording)
+        try:
+            _play(ledger, executor, None if resume else request)
+        finally:
+            executor.close()
+    except GpuSolverError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@click.command("report")
+@click.argument("ledger", type=click.Path(path_type=pathlib.Path))
+def report_command(ledger: pathlib.Path) -> None:
+    """Print the tables of every run in a ledger, from its events alone."""
+    from ..events.reader import LedgerReader
+    from ..projections.runs import fold
+    from .report import print_ground, print_report
+
+    console = Console()
+    try:
+        with LedgerReader(ledger) as reader:
+            views = fold((stored.stream, stored.event) for stored in reader.recorded())
+    except GpuSolverError as error:
+        raise click.ClickException(str(error)) from error
+    for run, view in views.items():
+        console.rule(run)
+        print_ground(view, console)
+        print_report(view, console)
+
+
+def _play(path: pathlib.Path, executor: Executor, request: RunRequest | None) -> None:
+    from .report import print_ground, print_report
+
+    console = Console()
+    device = executor.facts().get("device", "unknown device")
+    where = "recorded measurements of" if executor.origin else "measuring on"
+    console.print(f"{where} [bold]{device}[/bold]; ledger {path}")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with LedgerWriter(path) as ledger, Progress(*columns, console=console) as progress:
+        task = progress.add_task("cells", total=1)
+
+        def watch(done: int, total: int, text: str) -> None:
+            progress.update(task, completed=done, total=total)
+            progress.console.print(f"  {text}", highlight=False)
+
+        run = Run(ledger, executor, watch)
+        view = run.resume() if request is None else run.start(request)
+        progress.update(task, completed=progress.tasks[0].total or 1)
+    print_ground(view, console)
+    print_report(view, console)
+    console.print(_RESTRICTION)
+    _close(view, path, console)
+
+
+def _close(view: RunView, path: pathlib.Path, console: Console) -> None:
+    console.print(f"ledger: {path}. Check it: gpusolver replay {path} --verify")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _repetitions(text: str, problems: tuple[str, ...]) -> dict[str, int]:
+    """`3` for all problems, or `kb_matmul_scalar=3,matmul=2`."""
+    if not text:
+        return {}
+    try:
+        if "=" not in text:
+            return dict.fromkeys(problems, int(text))
+        return {name: int(number) for name, _, number in (word.partition("=") for word in _words(text))}
+    except ValueError:
+        raise click.ClickException(
+            str(BadInput(f"--repetitions: expected a number or problem=number by comma, found {text!r}"))
+        ) from None

@@ -1,0 +1,50 @@
+"""Chooses who measures: this machine's GPU, or the recorded measurements where there is none. Imports no GPU library."""
+
+from __future__ import annotations
+
+import ctypes
+import pathlib
+from importlib.resources import files
+
+from ..events.errors import BadInput, ToolFailed
+from .executor import Executor
+
+DEVICES = ("auto", "cuda", "recorded", "cpu")
+DEFAULT_RECORDING = "recordings/h200.v1/ledger.db"
+
+
+def open_executor(device: str, recording: pathlib.Path | None) -> Executor:
+    """The executor for `--device`; ToolFailed where `cuda` was asked for and there is none."""
+    if device == "auto":
+        device = "recorded" if recording is not None or gpu_count() == 0 else "cuda"
+    if device == "recorded":
+        from .recorded import RecordedExecutor
+
+        return RecordedExecutor(recording or default_recording())
+    if recording is not None:
+        raise BadInput(f"--recording belongs to --device recorded; found --device {device}")
+    if device == "cuda" and gpu_count() == 0:
+        raise ToolFailed(
+            "--device cuda: expected an NVIDIA GPU, found none (the driver library libcuda.so.1 is absent or sees no device). "
+            "Check nvidia-smi, or use --device recorded."
+        )
+    from .local import LocalExecutor
+
+    return LocalExecutor(device)
+
+
+def default_recording() -> pathlib.Path:
+    """The recording that comes with gpusolver."""
+    return pathlib.Path(str(files("gpusolver.problems") / DEFAULT_RECORDING))
+
+
+def gpu_count() -> int:
+    """Devices that the driver sees; 0 without a driver. Makes no context."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int(0)
+    if cuda.cuInit(0) != 0 or cuda.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return 0
+    return count.value

@@ -1,0 +1,102 @@
+"""After a group's rounds: its winners head to head, and against PyTorch eager and torch.compile. Decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..events.model import Cell, HeadToHead, Interval
+from ..events.writer import LedgerWriter
+from ..problems.contract import Problem
+from ..problems.sources import strict_twin, with_precision
+from ..profilers import artifacts as shapes
+from ..profilers.gates import gate_seed
+from ..profilers.intervals import interval
+from ..projections.claims import Pair, Side, endpoint_pairs, planned_arms, recorded_source
+from ..projections.runs import Group, RunView
+from .executor import Executor, Observation, Question
+from .records import Draft
+
+# eager.py computes in `operation`, which `run` looks up when it is called.
+_COMPILE = "\n\noperation = torch.compile(operation)\n"
+
+
+def baselines(contract: str) -> tuple[str, ...]:
+    """PyTorch's own answers under a contract; every ratio names its denominator."""
+    strict = ("eager_fp32", "compile_fp32")
+    return strict if contract == "fp32-strict" else (*strict, "eager_tf32", "compile_tf32")
+
+
+def baseline_source(problem: Problem, name: str) -> str:
+    """The source of a baseline: torch eager or torch.compile, in fp32 or TF32."""
+    mode, precision = name.split("_")
+    text = with_precision(problem.eager, "tf32" if precision == "tf32" else "ieee")
+    return text + _COMPILE if mode == "compile" else text
+
+
+class Finals:
+    """Measures the head-to-heads of a group that the ledger does not hold yet."""
+
+    def __init__(self, ledger: LedgerWriter, executor: Executor, view: RunView, say: Callable[[str], None]) -> None:
+        assert view.registration is not None
+        self._ledger, self._executor, self._view, self._say = ledger, executor, view, say
+        self._registration = view.registration
+
+    def play(self, group: Group, problem: Problem) -> None:
+        """Every comparison of the group, each recorded as soon as it is measured."""
+        arms = planned_arms(self._registration, group)
+        done = {(h.problem, h.contract, h.pool, h.repetition, h.comparison) for h in self._view.head_to_heads}
+        for pair in endpoint_pairs(arms, baselines(group.contract)):
+            if (group.problem, group.contract, group.pool, group.repetition, pair.comparison) not in done:
+                self._record(group, problem, pair)
+
+    def _record(self, group: Group, problem: Problem, pair: Pair) -> None:
+        left, right = (self._text(group, problem, side) for side in (pair.left, pair.right))
+        if left is None or right is None:
+            return
+        draft = Draft()
+        names = draft.keep_source(left), draft.keep_source(right)
+        seen = None if left == right else self._measure(group, problem, pair, left, right, names[1])
+        name = None if seen is None else draft.keep_role(seen, "samples")
+        event = HeadToHead(
+            run=self._view.run,
+            problem=group.problem,
+            contract=group.contract,
+            pool=group.pool,
+            repetition=group.repetition,
+            comparison=pair.comparison,
+            left=names[0],
+            right=names[1],
+            samples=name,
+            interval=self._interval(draft, name),
+            outcome="identical" if seen is None else "measured" if name else seen.status,
+            origin_seq=None if seen is None else seen.origin_seq,
+        )
+        draft.add(event)
+        run = self._view.run
+        self._ledger.append(run, self._ledger.version(run), draft.events, list(draft.artifacts.values()))
+        ratio = f"{event.interval.median:.2f}x" if event.interval else event.outcome
+        self._say(f"{pair.comparison}: {ratio}")
+
+    def _measure(self, group: Group, problem: Problem, pair: Pair, left: str, right: str, name: str) -> Observation:
+        cell = Cell(
+            problem=group.problem, contract=group.contract, pool=group.pool, arm="on", repetition=group.repetition
+        )
+        purpose = f"final:{pair.comparison}:{group.repetition}"
+        question = Question(
+            cell=cell, problem=problem, purpose=purpose, seed=gate_seed(self._registration.seed, name, 1)
+        )
+        return self._executor.compare(question, left, right, self._registration.statistics.blocks)
+
+    def _text(self, group: Group, problem: Problem, side: Side) -> str | None:
+        if side.role == "baseline":
+            return baseline_source(problem, side.name)
+        source = recorded_source(self._view, group, side)
+        if source is None:
+            return None
+        text = self._ledger.artifact(source).decode()
+        return strict_twin(text) if side.strict else text
+
+    def _interval(self, draft: Draft, name: str | None) -> Interval | None:
+        if name is None:
+            return None
+        return interval(shapes.decode(shapes.Samples, draft.artifacts[name][0]), self._registration.statistics)

@@ -1,0 +1,103 @@
+"""Executor on this machine's GPU, through one worker process. A lost worker is replaced; the loss is an observation."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pathlib
+import tempfile
+
+import msgspec
+
+from ..events.errors import ToolFailed
+from ..events.model import Event, Origin
+from ..problems.contract import reference_path
+from .executor import Observation, Question
+from .worker.protocol import Calibrate, Compare, Count, Gate, Message, Reply, Subject, Sweep
+from .worker_process import WorkerProcess
+
+LIMITS_S = {"calibrate": 120.0, "gate": 180.0, "compare": 120.0, "sweep": 300.0, "count": 60.0}
+SWEEP_SAMPLES = 21
+
+
+class LocalExecutor:
+    """Measures on one device. `device` is `cuda`, or `cpu` for tests of the machinery (its times mean nothing)."""
+
+    name = "local"
+    origin: Origin | None = None
+
+    def __init__(self, device: str = "cuda", index: int = 0, limits_s: dict[str, float] | None = None) -> None:
+        self._device = device
+        self._worker = WorkerProcess(device, index)
+        self._limits = {**LIMITS_S, **(limits_s or {})}
+        self._facts = self._worker.hello()
+        self._lock = _device_lock(self._facts.get("uuid", f"{device}-{os.getpid()}"))
+
+    @property
+    def workers_started(self) -> int:
+        """How many workers this executor has needed so far."""
+        return self._worker.started
+
+    def facts(self) -> dict[str, str]:
+        """Environment of the worker."""
+        return self._facts
+
+    def calibrate(self) -> Observation:
+        """Ceilings of the device."""
+        return self._ask("calibrate", Calibrate())
+
+    def gate(self, question: Question, source: str) -> Observation:
+        """A worker that dies or hangs under a candidate is that candidate's outcome, told as a report."""
+        reply = self._worker.ask(Gate(subject=self._subject(question), source=source), self._limits["gate"])
+        if reply.status == "ok":
+            return _observed(reply)
+        outcome = reply.status if reply.status in ("timeout", "worker_lost") else "run_error"
+        content = {"error": {"outcome": outcome, "text": reply.text[:4000]}, "seed": question.seed, "draws": []}
+        report = {**content, "expected": {"shape": [], "dtype": ""}, "trivial": {}, "repeat_equal": False}
+        return Observation(status="ok", artifacts={"report": msgspec.json.encode(report)})
+
+    def compare(self, question: Question, left: str, right: str, blocks: int) -> Observation:
+        """ABBA samples of two sources."""
+        return self._ask("compare", Compare(subject=self._subject(question), left=left, right=right, blocks=blocks))
+
+    def sweep(self, question: Question, template: str, sources: tuple[str, ...]) -> Observation:
+        """Samples of every configuration, taken in turn."""
+        return self._ask("sweep", Sweep(subject=self._subject(question), sources=sources, samples=SWEEP_SAMPLES))
+
+    def count(self, question: Question, source: str, metrics: tuple[str, ...]) -> Observation:
+        """Hardware counters over one call."""
+        return self._ask("count", Count(subject=self._subject(question), source=source, metrics=metrics))
+
+    def resume(self, events: list[Event]) -> None:
+        """Nothing to note: every measurement is a new one."""
+
+    def close(self) -> None:
+        """End the worker and free the card."""
+        self._worker.kill()
+        os.close(self._lock)
+
+    def _subject(self, question: Question) -> Subject:
+        # The CPU stand-in interprets kernels, so it takes the problem's small sizes.
+        shape = question.problem.small if self._device == "cpu" else question.problem.shape
+        return Subject(reference=str(reference_path(question.problem.name)), shape=shape, seed=question.seed)
+
+    def _ask(self, stage: str, message: Message) -> Observation:
+        return _observed(self._worker.ask(message, self._limits[stage]))
+
+
+def _observed(reply: Reply) -> Observation:
+    return Observation(status=reply.status, text=reply.text, artifacts=reply.artifacts, blobs=reply.blobs)
+
+
+def _device_lock(uuid: str) -> int:
+    """One measuring process a card: two would spoil each other's times. Freed by the system when the process ends."""
+    path = pathlib.Path(tempfile.gettempdir()) / f"gpusolver-{uuid}.lock"
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise ToolFailed(
+            f"device {uuid}: expected to measure alone, found another gpusolver on it ({path}). Wait for it."
+        ) from None
+    return handle

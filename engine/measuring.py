@@ -1,0 +1,139 @@
+"""Turns an executor's observations into the measuring events of a round, derived by the pure rooms. Judges no rule."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from ..events.model import KernelGated, NoiseFloorMeasured, Profiled
+from ..problems.contract import Problem
+from ..profilers import artifacts as shapes
+from ..profilers.gates import gate_seed, judge_report
+from ..profilers.intervals import interval, noise_floor
+from ..profilers.signals import signals, tier
+from ..projections.cell import CellPlan
+from .executor import Executor, Question
+from .records import Draft
+
+Shape = TypeVar("Shape", bound=shapes.Artifact)
+
+
+class Interrupted(Exception):
+    """An infrastructure fault left the round without a verdict; it is recorded and the round is tried again."""
+
+
+class Gated(msgspec.Struct, frozen=True, kw_only=True):
+    """A gated source: outcome, and the digest of its launch list where it ran."""
+
+    outcome: str
+    launches: str | None
+
+
+class Timed(msgspec.Struct, frozen=True, kw_only=True):
+    """ABBA samples of a pair, or the fault that prevented them."""
+
+    fault: str
+    name: str = ""
+    samples: shapes.Samples | None = None
+    origin_seq: int | None = None
+
+
+class Bench:
+    """What is measured for one cell: gate, pair timing, counters, noise floor. Appends events to the draft it is given."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        plan: CellPlan,
+        problem: Problem,
+        seed: int,
+        copy_gbps: float,
+        metrics: tuple[str, ...],
+    ) -> None:
+        self.executor, self._plan, self._problem, self._seed = executor, plan, problem, seed
+        self._copy_gbps, self._metrics = copy_gbps, metrics
+
+    def question(self, purpose: str, source: str = "", attempt: int = 1) -> Question:
+        """A measurement of this cell; its inputs' seed follows from the registered seed, the source's digest and the attempt."""
+        seed = gate_seed(self._seed, source, attempt)
+        return Question(cell=self._plan.cell, problem=self._problem, purpose=purpose, seed=seed)
+
+    def gate(self, draft: Draft, round_: int, attempt: int, text: str) -> Gated:
+        """Record the gate's outcome on a source."""
+        source = draft.keep_source(text)
+        seen = self.executor.gate(self.question("gate", source, attempt), text)
+        report = draft.keep_role(seen, "report")
+        if seen.status != "ok" or report is None:
+            raise Interrupted(f"gate: {seen.status}: {seen.text[:500]}")
+        launches = draft.keep_role(seen, "launches")
+        found = _shape(draft, shapes.Report, report)
+        outcome, reason = judge_report(found, self._plan.problem, self._plan.cell.contract)
+        event = KernelGated(
+            cell=self._plan.cell,
+            round=round_,
+            attempt=attempt,
+            source=source,
+            outcome=outcome,
+            reason=reason,
+            report=report,
+            launches=launches,
+            origin_seq=seen.origin_seq,
+        )
+        draft.add(event)
+        return Gated(outcome=outcome, launches=launches)
+
+    def time(self, draft: Draft, purpose: str, left: str, right: str, attempt: int = 1) -> Timed:
+        """ABBA samples of two sources, kept as an artifact."""
+        question = self.question(purpose, draft.keep_source(right), attempt)
+        seen = self.executor.compare(question, left, right, self._plan.statistics.blocks)
+        name = draft.keep_role(seen, "samples")
+        if seen.status != "ok" or name is None:
+            return Timed(fault=seen.status)
+        return Timed(fault="", name=name, samples=_shape(draft, shapes.Samples, name), origin_seq=seen.origin_seq)
+
+    def profile(self, draft: Draft, round_: int, attempt: int, text: str, against: str, launches: str) -> Timed:
+        """Samples of a source interleaved with another's, its counters, and the signals that they give."""
+        timed = self.time(draft, "profile", against, text, attempt)
+        if timed.samples is None:
+            return timed
+        source = draft.keep_source(text)
+        counted = self.executor.count(self.question("count", source, attempt), text, self._metrics)
+        counters = draft.keep_role(counted, "counters") if counted.status == "ok" else None
+        seen = None if counters is None else _shape(draft, shapes.Counters, counters)
+        listed, plan = _shape(draft, shapes.Launches, launches), self._plan
+        event = Profiled(
+            cell=plan.cell,
+            round=round_,
+            source=source,
+            against=draft.keep_source(against),
+            tier=tier(listed, seen),
+            samples=timed.name,
+            counters=counters,
+            launches=launches,
+            signals=signals(plan.problem, plan.cell.contract, plan.chip, self._copy_gbps, timed.samples, listed, seen),
+            cache=timed.samples.cache,
+            origin_seq=timed.origin_seq,
+        )
+        draft.add(event)
+        return timed
+
+    def floor(self, draft: Draft, round_: int, text: str, timed: Timed) -> None:
+        """Record the A/A noise floor that samples of a source against itself give."""
+        seen = None if timed.samples is None else interval(timed.samples, self._plan.statistics)
+        if seen is None:
+            raise Interrupted(f"noise floor: {timed.fault or 'too few blocks for an interval'}")
+        event = NoiseFloorMeasured(
+            cell=self._plan.cell,
+            round=round_,
+            source=draft.keep_source(text),
+            samples=timed.name,
+            interval=seen,
+            floor=noise_floor(seen),
+            origin_seq=timed.origin_seq,
+        )
+        draft.add(event)
+
+
+def _shape(draft: Draft, kind: type[Shape], name: str) -> Shape:
+    return shapes.decode(kind, draft.artifacts[name][0])

@@ -1,0 +1,129 @@
+"""What a run registers before its first measurement: plan, problems, rules, policy, statistics, claims, code, environment."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from itertools import product
+
+import msgspec
+
+from .. import __version__
+from ..events.errors import BadInput
+from ..events.model import Cell, ClaimRegistered, Policy, RunRegistered, Statistics
+from ..problems.contract import CONTRACTS, declared, load, names
+from ..projections.cell import arm_policy
+from .executor import Executor
+
+REFERENCE_BATCH = ("kb_softmax", "kb_layernorm", "kb_reduce", "kb_matmul_scalar")
+POLICY = Policy(credible_num=19, credible_den=20)
+STATISTICS = Statistics(blocks=40, tail_num=1, tail_den=100, margin=0.01, floor_multiple=2.0)
+_ROOMS = ("engine", "events", "profilers", "projections", "problems")
+
+
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person asks for. `repetitions` by problem; a problem that is not named there is run once."""
+
+    problems: tuple[str, ...] = REFERENCE_BATCH
+    arms: tuple[str, ...] = ("off", "on")
+    contracts: tuple[str, ...] = ("tf32-allowed",)
+    pool: str = "flags"
+    rounds: int = 12
+    repetitions: Mapping[str, int] = {}
+    seed: int = 0
+
+
+def register(run: str, request: RunRequest, executor: Executor) -> RunRegistered:
+    """The registration of a run; BadInput for a problem, arm, contract or pool that there is none of."""
+    _check(request)
+    problems = tuple(declared(load(name), request.pool) for name in dict.fromkeys(request.problems))
+    return RunRegistered(
+        run=run,
+        seed=request.seed,
+        executor=executor.name,
+        origin=executor.origin,
+        max_rounds=request.rounds,
+        plan=_plan(request),
+        problems=problems,
+        policy=POLICY,
+        statistics=STATISTICS,
+        claims=tuple(_claims(request)),
+        code=code_digests(),
+        environment={**executor.facts(), "gpusolver": __version__, "sqlite": sqlite3.sqlite_version},
+    )
+
+
+def code_digests() -> dict[str, str]:
+    """SHA-256 of every file of the rooms that measure, derive and decide, by path; problems have digests of their own."""
+    found: dict[str, str] = {}
+    for room in _ROOMS:
+        for path, content in _texts(files("gpusolver") / room, room):
+            found[path] = hashlib.sha256(content).hexdigest()
+    return found
+
+
+def _texts(folder: Traversable, path: str) -> Iterable[tuple[str, bytes]]:
+    for entry in sorted(folder.iterdir(), key=lambda e: e.name):
+        if entry.is_dir() and path.count("/") == 0 and entry.name == "worker":
+            yield from _texts(entry, f"{path}/{entry.name}")
+        elif entry.name.endswith((".py", ".toml", ".sql")):
+            yield f"{path}/{entry.name}", entry.read_bytes()
+
+
+def _plan(request: RunRequest) -> tuple[Cell, ...]:
+    """Cells by problem and contract, then repetition, then arm, so that the arms of one comparison run close in time."""
+    cells = []
+    for problem, contract in product(dict.fromkeys(request.problems), dict.fromkeys(request.contracts)):
+        for repetition in range(1, request.repetitions.get(problem, 1) + 1):
+            for arm in dict.fromkeys(request.arms):
+                cell = Cell(problem=problem, contract=contract, pool=request.pool, arm=arm, repetition=repetition)
+                cells.append(cell)
+    return tuple(cells)
+
+
+def _check(request: RunRequest) -> None:
+    for arm in request.arms:
+        arm_policy(arm)
+    unknown = [c for c in request.contracts if c not in CONTRACTS]
+    if unknown:
+        raise BadInput(f"--contract: expected some of {', '.join(CONTRACTS)}; found {', '.join(unknown)}")
+    strangers = [name for name in request.repetitions if name not in names()]
+    if strangers:
+        raise BadInput(f"--repetitions: expected problems of this run, found {', '.join(strangers)}")
+    for what, number in (
+        ("--rounds", request.rounds),
+        *((f"--repetitions {k}", v) for k, v in request.repetitions.items()),
+    ):
+        if not 1 <= number <= 1000:
+            raise BadInput(f"{what}: expected 1 to 1000, found {number}")
+
+
+# The claims of the reference experiment: what was published for an A100 is the bound that this chip has to meet.
+# (problem, contract, comparison, bound, text)
+_CLAIMS = (
+    ("kb_matmul_scalar", "tf32-allowed", "endpoint_kernel", 5.75, "endpoint ratio of kb_matmul_scalar, kernel part: at least 5.75"),
+    ("kb_matmul_scalar", "tf32-allowed", "versus:eager_tf32", 1.0, "the winner is not slower than cuBLAS at the same contract"),
+    ("kb_matmul_scalar", "fp32-strict", "versus:eager_fp32", 1.0, "the strict winner is not slower than cuBLAS in fp32"),
+    ("matmul", "tf32-allowed", "total", 6.4, "matmul 4096^2: at least 6.4x under tf32-allowed, all parts"),
+    ("batched_gemm", "tf32-allowed", "total", 4.5, "bmm 16 x 1024^3: at least 4.5x under tf32-allowed, all parts"),
+)  # fmt: skip
+
+
+def _claims(request: RunRequest) -> Iterable[ClaimRegistered]:
+    if not {"on", "off"} <= set(request.arms) or request.pool != "flags":
+        return
+    for problem, contract, comparison, bound, text in _CLAIMS:
+        if problem in request.problems and contract in request.contracts:
+            yield ClaimRegistered(
+                claim=f"{problem}/{contract}/{comparison}",
+                text=text,
+                problem=problem,
+                contract=contract,
+                pool=request.pool,
+                comparison=comparison,
+                at_least=bound,
+                decimals=2,
+            )

@@ -1,0 +1,150 @@
+"""A whole run: register, calibrate, play every cell of the plan, compare the winners, answer the claims. Resumes by folding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..events.errors import BadInput
+from ..events.model import Cell, DeviceCalibrated, Event, RuleSeeded, RunStopped
+from ..events.writer import LedgerWriter
+from ..problems.contract import load
+from ..profilers import artifacts as shapes
+from ..profilers.calibration import copy_gbps
+from ..profilers.chips import chip_for
+from ..profilers.metrics import needed
+from ..projections.claims import answer, claim_repetitions
+from ..projections.runs import Group, RunView, cell_plan, fold, group_of, groups
+from .executor import Executor
+from .finals import Finals
+from .loop import CellLoop
+from .measuring import Bench
+from .records import Draft
+from .registration import RunRequest, code_digests, register
+from .rules import seed_rules
+
+Watch = Callable[[int, int, str], None]
+
+
+class Run:
+    """One run in a ledger. `watch(done, total, text)` is told of every step."""
+
+    def __init__(self, ledger: LedgerWriter, executor: Executor, watch: Watch) -> None:
+        self._ledger, self._executor, self._watch = ledger, executor, watch
+        self._run, self._done, self._total = "", 0, 1
+
+    def start(self, request: RunRequest) -> RunView:
+        """Register a new run and play it; refuses while the ledger's last run is unfinished."""
+        views = self._views()
+        unfinished = [run for run, view in views.items() if view.stopped is None]
+        if unfinished:
+            raise BadInput(
+                f"{self._ledger.path}: {unfinished[-1]} is unfinished. Go on with --resume, or name another --ledger."
+            )
+        self._run = f"run{len(views) + 1}"
+        self._append(register(self._run, request, self._executor))
+        return self._play()
+
+    def resume(self) -> RunView:
+        """Go on with the ledger's last run, on the same kind of executor and recording."""
+        views = self._views()
+        unfinished = [run for run, view in views.items() if view.stopped is None]
+        if not unfinished:
+            raise BadInput(
+                f"{self._ledger.path}: expected an unfinished run to resume, found none. Start one without --resume."
+            )
+        self._run = unfinished[-1]
+        self._same_ground(views[self._run])
+        ours = (stored for stored in self._ledger.events() if stored.stream.partition("/")[0] == self._run)
+        self._executor.resume([stored.event for stored in ours])
+        return self._play()
+
+    def _play(self) -> RunView:
+        self._seed_rules()
+        self._calibrate()
+        view = self._view()
+        assert view.registration is not None
+        plan = view.registration.plan
+        self._total = len(plan)
+        for group in groups(view.registration):
+            for cell in (cell for cell in plan if group_of(cell) == group):
+                self._cell(view, cell)
+                self._done += 1
+            self._finals(group)
+        self._answer_claims()
+        return self._view()
+
+    def _cell(self, view: RunView, cell: Cell) -> None:
+        assert view.registration is not None and view.calibration is not None
+        problem, plan = load(cell.problem), cell_plan(view, cell)
+        bench = Bench(
+            self._executor, plan, problem, view.registration.seed, view.calibration.copy_gbps, needed(view.rules)
+        )
+        label = f"{cell.problem} {cell.contract} {cell.arm} #{cell.repetition}"
+        CellLoop(self._ledger, bench, plan, problem, lambda text: self._say(f"{label}: {text}")).run()
+
+    def _finals(self, group: Group) -> None:
+        label = f"{group.problem} {group.contract} #{group.repetition}"
+        finals = Finals(self._ledger, self._executor, self._view(), lambda text: self._say(f"{label}: {text}"))
+        finals.play(group, load(group.problem))
+
+    def _seed_rules(self) -> None:
+        known = {(rule.name, rule.version) for rule in self._view().rules}
+        missing = [rule for rule in seed_rules() if (rule.name, rule.version) not in known]
+        if missing:
+            self._append(*(RuleSeeded(run=self._run, rule=rule) for rule in missing))
+
+    def _calibrate(self) -> None:
+        if self._view().calibration is not None:
+            return
+        self._say("calibrating the device's ceilings")
+        seen, facts, draft = self._executor.calibrate(), self._executor.facts(), Draft()
+        name = draft.keep_role(seen, "calibration")
+        if name is None:
+            raise BadInput(f"calibration: {seen.status}: {seen.text[:500]}. Free the device and go on with --resume.")
+        event = DeviceCalibrated(
+            run=self._run,
+            device=facts["device"],
+            chip=chip_for(facts["device"], facts["compute_capability"]),
+            copy_gbps=copy_gbps(shapes.decode(shapes.Calibration, draft.artifacts[name][0])),
+            calibration=name,
+            origin_seq=seen.origin_seq,
+        )
+        self._ledger.append(self._run, self._ledger.version(self._run), [event], list(draft.artifacts.values()))
+
+    def _answer_claims(self) -> None:
+        view = self._view()
+        assert view.registration is not None
+        answered = {stated.claim for stated in view.claims}
+        for claim in view.registration.claims:
+            if claim.claim not in answered:
+                self._append(answer(self._run, claim, view.head_to_heads, claim_repetitions(view.registration, claim)))
+        self._append(RunStopped(run=self._run, cell=None, reason="plan completed", rule=None))
+
+    def _same_ground(self, view: RunView) -> None:
+        """A resumed run must be the run that was registered: same executor, recording, device and code."""
+        registration, executor = view.registration, self._executor
+        assert registration is not None
+        found = (executor.name, executor.origin, executor.facts()["device"], code_digests())
+        expected = (registration.executor, registration.origin, registration.environment["device"], registration.code)
+        for what, want, have in zip(("executor", "recording", "device", "code"), expected, found, strict=True):
+            if want != have:
+                raise BadInput(
+                    f"{self._ledger.path}: {self._run} was registered with another {what} (expected {_brief(want)}, "
+                    f"found {_brief(have)}). Resume it on the same ground, or start anew in another --ledger."
+                )
+
+    def _append(self, *events: Event) -> None:
+        self._ledger.append(self._run, self._ledger.version(self._run), list(events))
+
+    def _views(self) -> dict[str, RunView]:
+        return fold((stored.stream, stored.event) for stored in self._ledger.events())
+
+    def _view(self) -> RunView:
+        return self._views()[self._run]
+
+    def _say(self, text: str) -> None:
+        self._watch(self._done, self._total, text)
+
+
+def _brief(value: object) -> str:
+    return str(value)[:120]

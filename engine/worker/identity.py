@@ -1,0 +1,48 @@
+"""Says what the worker runs on: device, driver and library versions, all as text. Measures nothing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+
+import torch
+
+from .device import AnyDevice
+
+_PACKAGES = ("torch", "triton", "numpy", "cuda-bindings", "nvidia-cuda-cupti", "nvidia-ml-py")
+
+
+def facts(device: AnyDevice) -> dict[str, str]:
+    """Facts of the world for `RunRegistered.environment`; `device` and `compute_capability` name the chip."""
+    found = {"python": platform.python_version(), "system": platform.platform()}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "absent"
+    return found | (_cuda() if device.name == "cuda" else {"device": "cpu stand-in", "compute_capability": "0.0"})
+
+
+def _cuda() -> dict[str, str]:
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return {
+        "device": properties.name,
+        "uuid": str(properties.uuid),
+        "compute_capability": f"{properties.major}.{properties.minor}",
+        "multiprocessors": str(properties.multi_processor_count),
+        "l2_bytes": str(properties.L2_cache_size),
+        "memory_bytes": str(properties.total_memory),
+        "cuda": str(torch.version.cuda),
+        "driver": _driver(),
+    }
+
+
+def _driver() -> str:
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        version = pynvml.nvmlSystemGetDriverVersion()
+        return version.decode() if isinstance(version, bytes) else str(version)
+    except Exception as error:
+        return f"unknown ({type(error).__name__})"

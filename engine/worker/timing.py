@@ -1,0 +1,88 @@
+"""Collects timing samples: ABBA blocks of two kernels, and sweeps. Returns raw nanoseconds and judges nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import torch
+
+from . import switches
+from .device import AnyDevice
+from .loading import load_reference, load_run
+from .protocol import Compare, Subject, Sweep
+from .telemetry import telemetry
+
+_WARM_UP_CALLS = 5
+
+
+def draw(device: AnyDevice, subject: Subject, index: int) -> tuple[torch.Tensor, ...]:
+    """Fresh inputs number `index` of a subject."""
+    generator = torch.Generator(device=device.torch_device).manual_seed((subject.seed + index) % (1 << 63))
+    inputs: tuple[torch.Tensor, ...] = load_reference(subject.reference).inputs(
+        subject.shape, generator, device.torch_device
+    )
+    return inputs
+
+
+def _host_us(device: AnyDevice, run: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> float:
+    """Warm up, and return the host's time to queue one call, in us (the stream must be held at least that long)."""
+    longest = 0.0
+    for call in range(_WARM_UP_CALLS):
+        device.synchronize()
+        start = time.perf_counter_ns()
+        run(*inputs)
+        if call >= 2:  # the first calls compile and load
+            longest = max(longest, (time.perf_counter_ns() - start) / 1000.0)
+    device.synchronize()
+    return 2.0 * longest + 50.0
+
+
+def _sample(device: AnyDevice, run: Callable[..., Any], inputs: tuple[torch.Tensor, ...], hold_us: float) -> int:
+    switches.reset()
+    return device.time_ns(lambda: run(*inputs), hold_us)
+
+
+def compare(device: AnyDevice, request: Compare) -> bytes:
+    """The `samples` artifact of two sources."""
+    left, right = load_run(request.left), load_run(request.right)
+    inputs = draw(device, request.subject, 0)
+    hold = max(_host_us(device, left, inputs), _host_us(device, right, inputs))
+    before, began = telemetry(), time.perf_counter()
+    blocks = []
+    for index in range(request.blocks):
+        inputs = draw(device, request.subject, index)
+        device.synchronize()
+        blocks.append([_sample(device, run, inputs, hold) for run in (left, right, right, left)])
+    switches.reset()
+    spent = time.perf_counter() - began
+    facts = {"before": before, "after": telemetry(), "switches": switches.read(), "hold_us": hold, "wall_s": spent}
+    return _samples(device, blocks=blocks, **facts)
+
+
+def sweep(device: AnyDevice, request: Sweep) -> bytes:
+    """The `sweep` artifact: the sources' samples taken in turn, so that drift meets all of them alike."""
+    runs = [_ready(device, source, request.subject) for source in request.sources]
+    taken: list[list[int] | None] = [None if ready is None else [] for ready in runs]
+    for index in range(request.samples):
+        inputs = draw(device, request.subject, index)
+        for times, ready in zip(taken, runs, strict=True):
+            if times is not None and ready is not None:
+                times.append(_sample(device, ready[0], inputs, ready[1]))
+    return msgspec.json.encode({"unit": "ns", "clock": device.clock, "cache": device.cache, "samples": taken})
+
+
+def _ready(device: AnyDevice, source: str, subject: Subject) -> tuple[Callable[..., Any], float] | None:
+    """A configuration that compiles and runs, with its hold time; None for one that does not (too much shared memory)."""
+    try:
+        run = load_run(source)
+        return run, _host_us(device, run, draw(device, subject, 0))
+    except Exception:
+        device.synchronize()  # raises again where the context is lost, which ends this worker
+        return None
+
+
+def _samples(device: AnyDevice, **content: Any) -> bytes:
+    return msgspec.json.encode({"clock": device.clock, "cache": device.cache, "unit": "ns", **content})

@@ -1,0 +1,129 @@
+"""The engine's end of a GPU worker: starts it, asks with a time limit, kills and replaces it. Never imports torch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import IO
+
+import msgspec
+
+from .. import __path__ as package_path
+from ..events.errors import ToolFailed
+from .worker.protocol import Hello, Message, Reply, receive, send
+
+START_LIMIT_S = 120.0
+
+
+class WorkerProcess:
+    """One worker on one device. `ask` always returns within its limit; a worker that does not answer is replaced."""
+
+    def __init__(self, device: str = "cuda", index: int = 0) -> None:
+        self._device, self._index = device, index
+        self._log = tempfile.NamedTemporaryFile(prefix="gpusolver-worker-", suffix=".log")  # noqa: SIM115
+        self._child: subprocess.Popen[bytes] | None = None
+        self.started = 0
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the live worker, None when there is none."""
+        return None if self._child is None else self._child.pid
+
+    def ask(self, message: Message, limit_s: float) -> Reply:
+        """The worker's reply, or a Reply whose status is `timeout` or `worker_lost`."""
+        if self._child is None:
+            self._start()
+        assert self._child is not None and self._child.stdin is not None and self._child.stdout is not None
+        try:
+            send(self._child.stdin, message)
+            payload = _receive_within(self._child.stdout, limit_s)
+        except TimeoutError:
+            self.kill()
+            return Reply(status="timeout", text=f"no answer within {limit_s:.0f} s; worker killed")
+        except (OSError, ValueError) as error:
+            payload = None
+            sys.stderr.write(f"worker pipe: {error}\n")
+        if payload is None:
+            return self._lost()
+        reply = msgspec.msgpack.decode(payload, type=Reply)
+        if reply.exiting:
+            self.kill()
+        return reply
+
+    def kill(self) -> None:
+        """End the worker and everything that it started (compilers, forks), and reap it."""
+        if self._child is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._child.pid, signal.SIGKILL)
+        self._child.wait()
+        for stream in (self._child.stdin, self._child.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        self._child = None
+
+    def log_tail(self, size: int = 2000) -> str:
+        """The end of what the worker and its candidates printed."""
+        text = pathlib.Path(self._log.name).read_bytes()[-size:]
+        return text.decode(errors="replace")
+
+    def _lost(self) -> Reply:
+        assert self._child is not None
+        try:
+            code = self._child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            code = None
+        self.kill()
+        return Reply(status="worker_lost", text=f"worker ended (exit {code}): {self.log_tail(500)}")
+
+    def _start(self) -> None:
+        root = str(pathlib.Path(package_path[0]).parent)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")])),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            # Line information puts file paths into the machine code, and equal kernels would look different.
+            "TRITON_DISABLE_LINE_INFO": "1",
+            "GPUSOLVER_WORKER_DEVICE": self._device,
+        }
+        if self._device == "cpu":
+            environment["TRITON_INTERPRET"] = "1"
+        if self._device == "cuda" and "CUDA_VISIBLE_DEVICES" not in os.environ:
+            environment["CUDA_VISIBLE_DEVICES"] = str(self._index)
+        command = [sys.executable, "-m", "gpusolver.engine.worker"]
+        self._child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=environment,
+            start_new_session=True,
+        )
+        self.started += 1
+
+    def hello(self) -> dict[str, str]:
+        """Device and software of the worker; raises ToolFailed where it has no usable device."""
+        reply = self.ask(Hello(), START_LIMIT_S)
+        if reply.status != "ok":
+            raise ToolFailed(
+                f"GPU worker: expected a {self._device} device, found none usable ({reply.status}: {reply.text.strip()[:600]}). "
+                "Install the 'gpu' extra and an NVIDIA driver, or run with --device recorded."
+            )
+        return reply.facts
+
+
+def _receive_within(stream: IO[bytes], limit_s: float) -> bytes | None:
+    """One frame, waiting at most `limit_s` for its first byte and again for the rest; raises TimeoutError."""
+    deadline = time.monotonic() + limit_s
+    ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
+    if not ready:
+        raise TimeoutError
+    return receive(stream)

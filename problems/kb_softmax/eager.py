@@ -1,0 +1,19 @@
+"""Row softmax by torch."""
+
+import torch
+
+PRECISION = "ieee"
+
+
+def operation(x):
+    return torch.softmax(x, dim=-1)
+
+
+def run(x) -> torch.Tensor:
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = PRECISION == "tf32"
+    torch.backends.cudnn.allow_tf32 = PRECISION == "tf32"
+    try:
+        return operation(x)
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before

@@ -1,0 +1,160 @@
+"""The shapes of the JSON artifacts (replay/FORMAT.md section 5), one for the worker that writes and the code that reads. Never opens a file.
+
+Keys that a shape does not name are facts for people: reading passes over them, and `encode` takes them separately.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+
+from ..events.errors import BadInput
+
+# A time of 0 ns is no measurement, and as a divisor it would end in an error far from its cause.
+Nanoseconds = Annotated[int, msgspec.Meta(gt=0)]
+Times = Annotated[tuple[Nanoseconds, ...], msgspec.Meta(min_length=1)]
+Scalar = bool | int | float | str | None
+Fault = Literal["compile_error", "load_error", "run_error", "timeout", "out_of_memory", "worker_lost"]
+
+
+class Artifact(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of every shape here: immutable, keyword-only, open to facts that it does not name."""
+
+
+class Samples(Artifact, frozen=True):
+    """Interleaved timings in ns: blocks of (a, b, b, a), A = against or left, B = source or right."""
+
+    clock: str
+    cache: str
+    blocks: Annotated[tuple[tuple[Nanoseconds, Nanoseconds, Nanoseconds, Nanoseconds], ...], msgspec.Meta(min_length=1)]
+    unit: Literal["ns"] = "ns"
+
+
+class Sweep(Artifact, frozen=True):
+    """Times in ns per configuration, in the order of the configurations; None where one did not compile or run."""
+
+    samples: tuple[Times | None, ...]
+    unit: Literal["ns"] = "ns"
+
+
+class Launch(Artifact, frozen=True):
+    """One kernel launch. `code` and `ttir` are artifact digests; `shared` and `local_bytes` are bytes; None = not known.
+
+    `scalars` are the scalar arguments by name or in order.
+    """
+
+    name: str
+    language: Literal["triton", "library"]
+    code: str | None = None
+    ttir: str | None = None
+    grid: tuple[int, ...] | None = None
+    block: tuple[int, ...] | None = None
+    shared: int | None = None
+    scalars: dict[str, Scalar] | tuple[Scalar, ...] = ()
+    registers: int | None = None
+    local_bytes: int | None = None
+
+
+class Launches(Artifact, frozen=True):
+    """The launches of one call, in order; `complete` says that none is missing."""
+
+    complete: bool
+    kernels: tuple[Launch, ...]
+
+
+class Counters(Artifact, frozen=True):
+    """Hardware counters summed over the kernels of one call; None = not collectable on this chip, never 0."""
+
+    collector: str
+    passes: int
+    chip: str
+    cache: str
+    metrics: dict[str, int | float | None]
+
+
+class Errors(Artifact, frozen=True):
+    """Error against the float64 reference: relative L2 norm, and largest element over the RMS; None = not a number."""
+
+    rel_l2: float | None
+    max_rms: float | None
+
+
+class Draw(Errors, frozen=True):
+    """One call of the candidate on drawn inputs, as observed; `nonfinite` counts the infinite and NaN elements of its output."""
+
+    shape: tuple[int, ...] | None
+    dtype: str | None
+    device_ok: bool
+    type_ok: bool
+    inputs_unchanged: bool
+    nonfinite: int
+
+
+class Expected(Artifact, frozen=True):
+    """What the reference returns."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class ReportError(Artifact, frozen=True):
+    """Why there are no draws to judge."""
+
+    outcome: Fault
+    text: str
+
+
+class Report(Artifact, frozen=True):
+    """What the gate observed; it holds no verdict. `expected` may be None only where `error` is set."""
+
+    error: ReportError | None
+    seed: int
+    draws: tuple[Draw, ...] = ()
+    expected: Expected | None = None
+    trivial: dict[str, Errors] = {}
+    repeat_equal: bool | None = None
+
+
+class Copy(Artifact, frozen=True):
+    """A device copy: bytes read plus bytes written per copy, and its times in ns."""
+
+    bytes: Annotated[int, msgspec.Meta(gt=0)]
+    ns: Times
+
+
+class Calibration(Artifact, frozen=True):
+    """The measured ceilings of a device."""
+
+    copy: Copy
+
+
+A = TypeVar("A", bound=Artifact)
+
+
+def decode(kind: type[A], raw: bytes) -> A:
+    """The artifact in `raw`. BadInput names the role (the shape's name in lower case) and the path of what does not fit."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        role = kind.__name__.lower()
+        raise BadInput(
+            f"artifact '{role}' ({len(raw)} bytes) cannot be read: {error}; expected the shape of '{role}' in "
+            f"replay/FORMAT.md section 5, found {raw[:60]!r}; restore the artifact from a copy, or measure again"
+        ) from error
+
+
+def encode(artifact: Artifact, facts: Mapping[str, Any] | None = None) -> bytes:
+    """Compact JSON of the artifact, then `facts` as further top-level keys. NaN and infinity become null.
+
+    What was written is read back first, so that nothing unreadable (a time of 0 ns, a wrong type) is ever stored.
+    """
+    shape = msgspec.to_builtins(artifact)
+    if clash := sorted(shape.keys() & (facts or {}).keys()):
+        raise BadInput(
+            f"facts of artifact '{type(artifact).__name__.lower()}' would replace its own keys {clash}; rename them"
+        )
+    raw = msgspec.json.encode(shape | dict(facts or {}))
+    decode(type(artifact), raw)
+    return raw

@@ -1,0 +1,84 @@
+"""The gate's judgement on what the worker observed: correct, honest and within the precision contract. Never runs a kernel."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from ..events.errors import BadInput
+from ..events.model import Limits, ProblemDeclared
+from .artifacts import Draw, Errors, Expected, Report
+
+
+def gate_seed(registered_seed: int, source_digest: str, attempt: int) -> int:
+    """The seed of a gate's inputs, below 2^63: fixed only once the source is, so that no source can be fitted to it."""
+    preimage = f"{registered_seed}:{source_digest}:{attempt}".encode("ascii")
+    return int.from_bytes(sha256(preimage).digest()[:8], "big") & (2**63 - 1)
+
+
+def judge_report(report: Report, problem: ProblemDeclared, contract: str) -> tuple[str, str]:
+    """(outcome, reason) by replay/FORMAT.md section 6.2, the first that applies; the outcome `passed` has reason `within limits`.
+
+    BadInput where the problem states no limits for the contract.
+    """
+    if report.error is not None:
+        return report.error.outcome, report.error.text
+    limits = _limits(problem, contract)
+    if not report.draws:
+        return "run_error", "no draws"
+    for name, errors in report.trivial.items():
+        if _within(errors, limits):
+            return "unfit_problem", f"trivial answer '{name}' is within the limits: {_against(errors, limits)}"
+    for index, draw in enumerate(report.draws):
+        if found := _judge_draw(draw, report.expected, problem, contract):
+            outcome, reason = found
+            return outcome, f"draw {index}: {reason}"
+    return "passed", "within limits"
+
+
+def _limits(problem: ProblemDeclared, contract: str) -> Limits:
+    if contract not in problem.limits:
+        known = ", ".join(problem.limits)
+        raise BadInput(
+            f"problem {problem.name}: no limits for contract {contract!r}; expected one of {known}; add them to its problem.toml"
+        )
+    return problem.limits[contract]
+
+
+def _judge_draw(
+    draw: Draw, expected: Expected | None, problem: ProblemDeclared, contract: str
+) -> tuple[str, str] | None:
+    if reason := _wrong_type(draw, expected):
+        return "wrong_type", reason
+    if not draw.inputs_unchanged:
+        return "inputs_changed", "the call changed its inputs"
+    if draw.nonfinite > 0:
+        return "nonfinite", f"{draw.nonfinite} elements are not finite"
+    limits = _limits(problem, contract)
+    if _within(draw, limits):
+        return None
+    looser = problem.limits.get("tf32-allowed")
+    if contract == "fp32-strict" and looser is not None and _within(draw, looser):
+        return "wrong_precision", f"within tf32-allowed only: {_against(draw, limits)}"
+    return "wrong_result", _against(draw, limits)
+
+
+def _wrong_type(draw: Draw, expected: Expected | None) -> str | None:
+    if not draw.type_ok:
+        return "not a plain tensor"
+    if not draw.device_ok:
+        return "not on the device of the inputs"
+    if expected is None:
+        return "the report does not say what was expected"
+    if draw.dtype != expected.dtype:
+        return f"expected dtype {expected.dtype}, found {draw.dtype}"
+    return None if draw.shape == expected.shape else f"expected shape {expected.shape}, found {draw.shape}"
+
+
+def _within(errors: Errors, limits: Limits) -> bool:
+    if errors.rel_l2 is None or errors.max_rms is None:
+        return False
+    return errors.rel_l2 <= limits.rel_l2 and errors.max_rms <= limits.max_rms
+
+
+def _against(errors: Errors, limits: Limits) -> str:
+    return f"rel_l2 {errors.rel_l2} (limit {limits.rel_l2}), max_rms {errors.max_rms} (limit {limits.max_rms})"

@@ -1,0 +1,88 @@
+"""The verdict of a round from its samples and the registered statistics. Never knows which rule prompted the candidate."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..events.model import Chip, Credit, Interval, ProblemDeclared, Statistics, Value, Verdict
+from .artifacts import Samples
+from .intervals import b_times, interval, lower_median
+from .signals import peak
+
+
+class Judgement(Value, frozen=True):
+    """What `RoundJudged` records of a verdict; `interval` and `margin` are None where nothing was measured."""
+
+    verdict: Verdict
+    reason: str
+    interval: Interval | None
+    margin: float | None
+    inert: bool
+
+
+CREDIT: dict[Verdict, Credit] = {"FASTER": "success", "SLOWER": "failure", "SAME": "failure", "AMBIGUOUS": "neutral"}
+
+
+def credit(verdict: Verdict) -> Credit:
+    """What a verdict does to the rule that prompted the candidate."""
+    return CREDIT[verdict]
+
+
+def margin(statistics: Statistics, noise_floor: float) -> float:
+    """Smallest change that counts, as a fraction: the registered one, or the multiple of the incumbent's noise floor."""
+    return max(statistics.margin, statistics.floor_multiple * noise_floor)
+
+
+def physical_floor_ns(problem: ProblemDeclared, contract: str, chip: Chip) -> float | None:
+    """Shortest possible time in ns by what the data sheet says of DRAM and arithmetic; None where it says nothing."""
+    top = peak(chip, contract)
+    by_memory = [problem.min_bytes / chip.dram_gbps] if chip.dram_gbps else []
+    by_arithmetic = [problem.flops / (top * 1000)] if top else []
+    return max(by_memory + by_arithmetic, default=None)
+
+
+def judge(
+    *,
+    outcome: str,
+    inert: bool,
+    samples: Samples | None,
+    fault: str = "not measured",
+    problem: ProblemDeclared,
+    contract: str,
+    chip: Chip,
+    statistics: Statistics,
+    noise_floor: float,
+) -> Judgement:
+    """The verdict by replay/FORMAT.md section 6.1, first reason that applies.
+
+    `outcome` is the candidate's gate outcome, `samples` its times (B) against the incumbent's (A), or None with the `fault` that
+    prevented them; `noise_floor` is the incumbent's latest. An unknown chip has no physical floor to fall under.
+    """
+    if outcome != "passed":
+        return Judgement(verdict="AMBIGUOUS", reason=f"gate: {outcome}", interval=None, margin=None, inert=False)
+    if inert:
+        return Judgement(verdict="SAME", reason="inert", interval=None, margin=None, inert=True)
+    if samples is None:
+        return Judgement(verdict="AMBIGUOUS", reason=fault, interval=None, margin=None, inert=False)
+    seen, beyond = interval(samples, statistics), margin(statistics, noise_floor)
+    floor = physical_floor_ns(problem, contract, chip)
+    verdict: Verdict = "AMBIGUOUS"
+    if floor is not None and lower_median(b_times(samples)) < floor:
+        reason = "below physical floor"
+    elif seen is None or seen.blocks < statistics.blocks:
+        reason = "too few blocks"
+    else:
+        verdict, reason = _compare(seen, beyond)
+    return Judgement(verdict=verdict, reason=reason, interval=seen, margin=beyond, inert=False)
+
+
+def _compare(seen: Interval, beyond: float) -> tuple[Verdict, str]:
+    above, below = 1 + beyond, 1 / (1 + beyond)
+    side: Literal["FASTER", "SLOWER"] | None = (
+        "FASTER" if seen.lower > above else "SLOWER" if seen.upper < below else None
+    )
+    if side is not None:
+        return side, "interval beyond margin"
+    if seen.lower >= below and seen.upper <= above:
+        return "SAME", "interval within margin"
+    return "AMBIGUOUS", "interval straddles margin"

@@ -1,0 +1,259 @@
+"""One cell as a fold over its own stream, and what its evidence decides. Never looks at another cell, file or clock."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from ..events.errors import BadInput, UnreadableLedger
+from ..events.model import (
+    Cell,
+    Chip,
+    Context,
+    Credit,
+    Event,
+    KernelGated,
+    KernelGenerated,
+    NoiseFloorMeasured,
+    Policy,
+    ProblemDeclared,
+    Profiled,
+    RoundAttempted,
+    RoundInterrupted,
+    RoundJudged,
+    Rule,
+    RuleFired,
+    RulePromoted,
+    RuleRetired,
+    RunStopped,
+    Statistics,
+)
+from .confidence import confidence, promotes, retires
+from .matcher import Match, RuleVersion, Silenced, Situation, in_order, match
+
+INTERRUPTIONS_ALLOWED = 3
+
+
+class Arm(msgspec.Struct, frozen=True, kw_only=True):
+    """The policy that an arm's name stands for: `on` evolves and `off` does not; `+tabu` adds the memory of inert firings."""
+
+    evolves: bool
+    tabu: bool
+
+
+class CellPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything about a cell that is registered before its first measurement."""
+
+    run: str
+    cell: Cell
+    rules: tuple[Rule, ...]
+    chip: Chip
+    problem: ProblemDeclared
+    policy: Policy
+    statistics: Statistics
+    max_rounds: int
+
+
+class Credited(msgspec.Struct, frozen=True, kw_only=True):
+    """One firing's success or failure, in the context in which it fired; neutral ends leave none."""
+
+    rule: str
+    rule_version: int
+    context: Context
+    firing: str
+    credit: Credit
+
+
+class CellState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cell's stream says so far; begin with `CellState(cell=...)`, where nothing has been attempted (round -1).
+
+    Mappings are keyed by source digest, `fired` by firing id. `open` means that a RoundAttempted has no end yet; round 0
+    ends with its NoiseFloorMeasured or a gate not passed, a later round with its RoundJudged, either with RoundInterrupted.
+    `interruptions` counts those of the current round and is 0 once it has ended well; `interrupted` counts them all.
+    """
+
+    cell: Cell
+    round: int = -1
+    attempt: int = 0
+    open: bool = False
+    interruptions: int = 0
+    interrupted: int = 0
+    start: str | None = None
+    incumbent: str | None = None
+    gates: dict[str, str] = {}
+    signals: dict[str, dict[str, float]] = {}
+    launches: dict[str, str] = {}
+    floors: dict[str, float] = {}
+    fired: dict[str, RuleFired] = {}
+    last_firing: str | None = None
+    credited: tuple[Credited, ...] = ()
+    retired: frozenset[Silenced] = frozenset()
+    promoted: frozenset[RuleVersion] = frozenset()
+    inert: frozenset[tuple[str, str]] = frozenset()
+    rounds: tuple[RoundJudged, ...] = ()
+    stopped: RunStopped | None = None
+
+
+def arm_policy(name: str) -> Arm:
+    """Read an arm's name (`off`, `on`, `off+tabu`, `on+tabu`); BadInput for any other."""
+    base, *more = name.split("+")
+    if base not in ("off", "on") or more not in ([], ["tabu"]):
+        raise BadInput(f"arm {name!r}: expected off, on, off+tabu or on+tabu; correct the plan's arms")
+    return Arm(evolves=base == "on", tabu=bool(more))
+
+
+def fold(state: CellState, event: Event) -> CellState:
+    """The state after one more event; events of other cells, and kinds that say nothing about a cell, change nothing.
+
+    UnreadableLedger where a RoundJudged names a firing that the stream does not hold.
+    """
+    if getattr(event, "cell", None) != state.cell:
+        return state
+    match event:
+        case RoundAttempted():
+            interruptions = state.interruptions if event.round == state.round else 0
+            return replace(state, round=event.round, attempt=event.attempt, open=True, interruptions=interruptions)
+        case RoundInterrupted():
+            return replace(state, open=False, interruptions=state.interruptions + 1, interrupted=state.interrupted + 1)
+        case KernelGenerated(firing=None):
+            return replace(state, start=event.source, incumbent=event.source)
+        case KernelGated():
+            launches = state.launches if event.launches is None else {**state.launches, event.source: event.launches}
+            unfit = event.round == 0 and event.outcome != "passed"
+            gates = {**state.gates, event.source: event.outcome}
+            return replace(state, gates=gates, launches=launches, open=state.open and not unfit)
+        case Profiled():
+            return replace(
+                state,
+                signals={**state.signals, event.source: event.signals},
+                launches={**state.launches, event.source: event.launches},
+            )
+        case NoiseFloorMeasured():
+            ended = {"open": False, "interruptions": 0} if event.round == 0 else {}
+            return replace(state, floors={**state.floors, event.source: event.floor}, **ended)
+        case RuleFired():
+            return replace(state, fired={**state.fired, event.firing: event}, last_firing=event.firing)
+        case RoundJudged():
+            return _judged(state, event)
+        case RuleRetired():
+            return replace(state, retired=state.retired | {(event.rule, event.rule_version, event.context)})
+        case RulePromoted():
+            return replace(state, promoted=state.promoted | {(event.rule, event.rule_version)})
+        case RunStopped():
+            return replace(state, open=False, stopped=event)
+        case _:
+            return state
+
+
+def ask(plan: CellPlan, state: CellState, context: Context) -> Match:
+    """The rule table's answer on the incumbent's latest signals; `context` is the incumbent's (replay/FORMAT.md 6.5)."""
+    arm = arm_policy(plan.cell.arm)
+    signals = {} if state.incumbent is None else state.signals.get(state.incumbent, {})
+    tabu = {rule for rule, incumbent in state.inert if incumbent == state.incumbent} if arm.tabu else set()
+    situation = Situation(
+        chip=plan.chip,
+        contract=plan.cell.contract,
+        context=context,
+        prescriptions=plan.problem.prescriptions,
+        evolves=arm.evolves,
+        retired=state.retired,
+        tabu=tabu,
+    )
+    return match(in_order(plan.rules, state.promoted), signals, situation)
+
+
+def decide(plan: CellPlan, state: CellState) -> tuple[RuleRetired | RulePromoted, ...]:
+    """What the last RoundJudged brings about for its rule: a retirement in the firing's context, a promotion, or nothing.
+
+    Ask right after folding a RoundJudged, and before folding what this returns. Arms that do not evolve decide nothing.
+    """
+    if not state.rounds or not arm_policy(plan.cell.arm).evolves:
+        return ()
+    judged = state.rounds[-1]
+    name, version, context = judged.rule, judged.rule_version, state.fired[judged.firing].context
+    decisions: list[RuleRetired | RulePromoted] = []
+    successes, failures, firings = evidence(state, name, version, context)
+    if (name, version, context) not in state.retired and retires(successes, failures, plan.policy):
+        decisions.append(
+            RuleRetired(
+                cell=plan.cell,
+                rule=name,
+                rule_version=version,
+                context=context,
+                successes=successes,
+                failures=failures,
+                confidence=confidence(successes, failures),
+                firings=firings,
+            )
+        )
+    successes, failures, firings = evidence(state, name, version)
+    if (name, version) not in state.promoted and promotes(successes, failures, plan.policy):
+        decisions.append(
+            RulePromoted(
+                cell=plan.cell,
+                rule=name,
+                rule_version=version,
+                successes=successes,
+                failures=failures,
+                confidence=confidence(successes, failures),
+                firings=firings,
+            )
+        )
+    return tuple(decisions)
+
+
+def evidence(
+    state: CellState, rule: str, rule_version: int, context: Context | None = None
+) -> tuple[int, int, tuple[str, ...]]:
+    """Successes, failures and their firing ids in order, of one rule version: in one context, or pooled over all (None)."""
+    counted = [
+        entry
+        for entry in state.credited
+        if (entry.rule, entry.rule_version) == (rule, rule_version) and context in (None, entry.context)
+    ]
+    successes = sum(entry.credit == "success" for entry in counted)
+    return successes, len(counted) - successes, tuple(entry.firing for entry in counted)
+
+
+def next_attempt(state: CellState) -> tuple[int, int]:
+    """Round and attempt that come next: the interrupted round again, else the next round; an open attempt must end first."""
+    return (state.round, state.attempt + 1) if state.interruptions else (state.round + 1, 1)
+
+
+def must_stop(plan: CellPlan, state: CellState) -> str | None:
+    """Why the cell may not attempt another round whatever the table says, in the words of RunStopped, or None."""
+    if state.round == 0 and state.start is not None and state.gates.get(state.start, "passed") != "passed":
+        return "start unfit"
+    if state.interruptions >= INTERRUPTIONS_ALLOWED:
+        return "interrupted too often"
+    if state.round >= plan.max_rounds and not state.open and not state.interruptions:
+        return "rounds exhausted"
+    return None
+
+
+def _judged(state: CellState, event: RoundJudged) -> CellState:
+    if event.firing not in state.fired:
+        raise UnreadableLedger(
+            f"RoundJudged of round {event.round} credits firing {event.firing!r}, but its stream holds no such RuleFired; "
+            "the ledger is cut or was written by hand: run gpusolver replay --verify on it"
+        )
+    credited = state.credited
+    if event.credit != "neutral":
+        entry = Credited(
+            rule=event.rule,
+            rule_version=event.rule_version,
+            context=state.fired[event.firing].context,
+            firing=event.firing,
+            credit=event.credit,
+        )
+        credited = (*credited, entry)
+    inert = state.inert | {(event.rule, event.incumbent)} if event.inert else state.inert
+    return replace(
+        state,
+        open=False,
+        interruptions=0,
+        incumbent=event.next_incumbent,
+        credited=credited,
+        inert=inert,
+        rounds=(*state.rounds, event),
+    )

@@ -1,0 +1,142 @@
+"""Which rule fires on given signals: the pure interpreter of the rule table. Never measures, never takes missing for 0."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from ..events.model import Abstained, Blocked, Chip, Clause, ClauseSeen, Context, Gain, Guard, Rule
+
+RuleVersion = tuple[str, int]
+Silenced = tuple[str, int, Context]
+Reason = Literal["guard", "contract", "no_variant", "retired", "tabu"]
+Signals = Mapping[str, float]
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+}
+
+
+class Match(msgspec.Struct, frozen=True, kw_only=True):
+    """What the table says: the rule that fires with its evidence, and of the rules asked before it who could not answer.
+
+    Without a firing `clauses` is empty and `predicted_gain` is 1.0.
+    """
+
+    fired: Rule | None
+    clauses: tuple[ClauseSeen, ...]
+    abstained: tuple[Abstained, ...]
+    blocked: tuple[Blocked, ...]
+    predicted_gain: float
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """All that decides whether a rule whose clauses hold may fire.
+
+    `retired` counts only where `evolves`; `tabu` names the rules whose firing on this very incumbent ended inert
+    (empty in arms without tabu).
+    """
+
+    chip: Chip
+    contract: str
+    context: Context
+    prescriptions: Collection[str]
+    evolves: bool
+    retired: Collection[Silenced]
+    tabu: Collection[str]
+
+
+def in_order(rules: Iterable[Rule], promoted: Collection[RuleVersion]) -> tuple[Rule, ...]:
+    """The rules as they are asked: (tier, promoted first, position, name), of each name the highest version only."""
+    newest: dict[str, Rule] = {}
+    for rule in rules:
+        if rule.name not in newest or newest[rule.name].version < rule.version:
+            newest[rule.name] = rule
+
+    def key(rule: Rule) -> tuple[int, bool, int, str]:
+        return (rule.tier, (rule.name, rule.version) not in promoted, rule.position, rule.name)
+
+    return tuple(sorted(newest.values(), key=key))
+
+
+def match(rules_in_order: Iterable[Rule], signals: Signals, situation: Situation) -> Match:
+    """Ask the rules one after the other until one fires; the rules after it are not asked (replay/FORMAT.md 6.6)."""
+    abstained: list[Abstained] = []
+    blocked: list[Blocked] = []
+    for rule in rules_in_order:
+        if not _present_clauses_hold(rule.clauses, signals):
+            continue
+        missing = tuple(dict.fromkeys(clause.signal for clause in rule.clauses if clause.signal not in signals))
+        if missing:
+            abstained.append(Abstained(rule=rule.name, missing=missing))
+            continue
+        reason = _block(rule, situation)
+        if reason is not None:
+            blocked.append(Blocked(rule=rule.name, reason=reason))
+            continue
+        return Match(
+            fired=rule,
+            clauses=tuple(_seen(clause, signals) for clause in rule.clauses),
+            abstained=tuple(abstained),
+            blocked=tuple(blocked),
+            predicted_gain=predicted_gain(rule.gain, signals, situation.chip),
+        )
+    return Match(fired=None, clauses=(), abstained=tuple(abstained), blocked=tuple(blocked), predicted_gain=1.0)
+
+
+def predicted_gain(gain: Gain, signals: Signals, chip: Chip) -> float:
+    """min(cap, form); a signal or peak that is absent, and one over a signal of 0, give the cap."""
+    value: float | None = None
+    if gain.form == "signal" and gain.signal is not None:
+        value = signals.get(gain.signal)
+    elif gain.form == "inverse_signal" and gain.signal is not None:
+        divisor = signals.get(gain.signal)
+        value = 1 / divisor if divisor else None
+    elif gain.form == "peak_ratio" and gain.over is not None and gain.under is not None:
+        value = _peak_ratio(chip, gain.over, gain.under)
+    return gain.cap if value is None else min(gain.cap, value)
+
+
+def _present_clauses_hold(clauses: Iterable[Clause], signals: Signals) -> bool:
+    return all(
+        _COMPARE[clause.op](signals[clause.signal], clause.threshold) for clause in clauses if clause.signal in signals
+    )
+
+
+def _seen(clause: Clause, signals: Signals) -> ClauseSeen:
+    return ClauseSeen(
+        signal=clause.signal, op=clause.op, threshold=clause.threshold, value=float(signals[clause.signal])
+    )
+
+
+def _block(rule: Rule, situation: Situation) -> Reason | None:
+    """The first reason, in the order of the format, why a rule whose clauses all hold may not fire."""
+    if rule.contracts and situation.contract not in rule.contracts:
+        return "contract"
+    if not all(_guard_holds(guard, situation.chip) for guard in rule.guards):
+        return "guard"
+    if not rule.stop and rule.prescription not in situation.prescriptions:
+        return "no_variant"
+    if situation.evolves and (rule.name, rule.version, situation.context) in situation.retired:
+        return "retired"
+    if rule.name in situation.tabu:
+        return "tabu"
+    return None
+
+
+def _guard_holds(guard: Guard, chip: Chip) -> bool:
+    ratio = _peak_ratio(chip, guard.over, guard.under)
+    return ratio is not None and ratio >= guard.at_least
+
+
+def _peak_ratio(chip: Chip, over: str, under: str) -> float | None:
+    """peak(over) / peak(under) of the data sheet, or None where the chip lacks one of the paths."""
+    numerator, denominator = chip.peaks_tflops.get(over), chip.peaks_tflops.get(under)
+    return numerator / denominator if numerator is not None and denominator else None

@@ -1,0 +1,115 @@
+"""The rule matcher of FORMAT.md 6.6, three-valued and in the stated order. Never decides on a missing signal."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from ..events.model import Abstained, Blocked, Chip, Clause, ClauseSeen, Context, Gain, Rule
+
+COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+}
+RuleKey = tuple[str, int]
+Obstacle = Literal["guard", "contract", "no_variant", "retired", "tabu"]
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What the rules are asked about: the incumbent's signals and everything that may block a rule in this cell."""
+
+    signals: Mapping[str, float]
+    chip: Chip
+    context: Context
+    prescriptions: tuple[str, ...]
+    promoted: frozenset[RuleKey]
+    retired: frozenset[tuple[RuleKey, Context]]
+    tabu: frozenset[str]
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The rule that fires (None: none does), with what it saw, and the rules passed over before it."""
+
+    rule: Rule | None
+    clauses: tuple[ClauseSeen, ...] = ()
+    abstained: tuple[Abstained, ...] = ()
+    blocked: tuple[Blocked, ...] = ()
+    gain: float | None = None
+
+
+def ordered(table: Iterable[Rule], promoted: frozenset[RuleKey]) -> list[Rule]:
+    """Each name once, in its highest version, in the order of asking."""
+    highest: dict[str, Rule] = {}
+    for rule in table:
+        if rule.name not in highest or highest[rule.name].version < rule.version:
+            highest[rule.name] = rule
+    return sorted(highest.values(), key=lambda r: (r.tier, (r.name, r.version) not in promoted, r.position, r.name))
+
+
+def match(table: Iterable[Rule], asked: Question) -> Decision:
+    """Ask the rules in order until one fires."""
+    abstained: list[Abstained] = []
+    blocked: list[Blocked] = []
+    for rule in ordered(table, asked.promoted):
+        missing = tuple(dict.fromkeys(c.signal for c in rule.clauses if c.signal not in asked.signals))
+        if any(not holds(c, asked.signals) for c in rule.clauses if c.signal in asked.signals):
+            continue
+        if missing:
+            abstained.append(Abstained(rule=rule.name, missing=missing))
+            continue
+        reason = _obstacle(rule, asked)
+        if reason is None:
+            seen = tuple(_seen(c, asked.signals[c.signal]) for c in rule.clauses)
+            return Decision(
+                rule, seen, tuple(abstained), tuple(blocked), predicted_gain(rule.gain, asked.signals, asked.chip)
+            )
+        blocked.append(Blocked(rule=rule.name, reason=reason))
+    return Decision(None, (), tuple(abstained), tuple(blocked))
+
+
+def holds(clause: Clause, signals: Mapping[str, float]) -> bool:
+    """Whether a clause over a present signal is true."""
+    return COMPARE[clause.op](signals[clause.signal], clause.threshold)
+
+
+def _seen(clause: Clause, value: float) -> ClauseSeen:
+    return ClauseSeen(signal=clause.signal, op=clause.op, threshold=clause.threshold, value=value)
+
+
+def _obstacle(rule: Rule, asked: Question) -> Obstacle | None:
+    if rule.contracts and asked.context.contract not in rule.contracts:
+        return "contract"
+    for guard in rule.guards:
+        ratio = peak_ratio(asked.chip, guard.over, guard.under)
+        if ratio is None or ratio < guard.at_least:
+            return "guard"
+    if not rule.stop and rule.prescription not in asked.prescriptions:
+        return "no_variant"
+    if ((rule.name, rule.version), asked.context) in asked.retired:
+        return "retired"
+    return "tabu" if rule.name in asked.tabu else None
+
+
+def peak_ratio(chip: Chip, over: str | None, under: str | None) -> float | None:
+    """peak(over) / peak(under) of the data sheet; None where the chip lacks either path."""
+    high, low = chip.peaks_tflops.get(over or ""), chip.peaks_tflops.get(under or "")
+    return None if high is None or low is None or low == 0 else high / low
+
+
+def predicted_gain(gain: Gain, signals: Mapping[str, float], chip: Chip) -> float:
+    """The gain that the rule promises here."""
+    value = signals.get(gain.signal) if gain.signal is not None else None
+    form: float | None = None
+    if gain.form == "signal":
+        form = value
+    elif gain.form == "inverse_signal":
+        form = None if value is None or value == 0 else 1 / value
+    elif gain.form == "peak_ratio":
+        form = peak_ratio(chip, gain.over, gain.under)
+    return gain.cap if form is None else min(gain.cap, form)

@@ -1,0 +1,236 @@
+"""One round re-derived: every recorded value that follows from artifacts or from earlier events, compared. Never reads a file."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import cast
+
+import msgspec
+
+from ..events.model import (
+    Cell,
+    Chip,
+    Context,
+    DeviceCalibrated,
+    KernelGated,
+    KernelGenerated,
+    NoiseFloorMeasured,
+    ProblemDeclared,
+    Profiled,
+    RoundJudged,
+    Rule,
+    RuleFired,
+    RunRegistered,
+    TilesSwept,
+)
+from . import derive_gate, derive_signals, statistic
+from .artifacts import Counters, GateReport, Launches, Samples, Shelf, Sweep, with_config, with_precision
+from .evolution import EVOLVING, Evidence
+from .findings import Findings
+from .grammar import Round
+from .matching import Decision, Question, match
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """What a cell is derived against: all registered before its first sample, and the artifacts."""
+
+    run: RunRegistered
+    cell: Cell
+    stream: str
+    problem: ProblemDeclared
+    device: DeviceCalibrated
+    table: tuple[Rule, ...]
+    shelf: Shelf
+
+    @property
+    def chip(self) -> Chip:
+        """The calibrated chip."""
+        return self.device.chip
+
+
+class State:
+    """A cell between two rounds: the incumbent, what is known of each source, and the evidence so far."""
+
+    def __init__(self) -> None:
+        self.incumbent = ""
+        self.launches: dict[str, str] = {}
+        self.signals: dict[str, dict[str, float]] = {}
+        self.floors: dict[str, float] = {}
+        self.inert: set[tuple[str, str]] = set()
+        self.evidence = Evidence()
+
+
+class Checker:
+    """Compares the events of one cell with what the setting and the state give; disagreements go to `findings`."""
+
+    def __init__(self, setting: Setting, state: State, findings: Findings) -> None:
+        self._at = setting
+        self._state = state
+        self._findings = findings
+
+    # --- matching ---
+
+    def decide(self) -> Decision:
+        """Ask the rules about the incumbent as it stands now."""
+        at, state = self._at, self._state
+        arm = at.cell.arm
+        evidence = state.evidence
+        question = Question(
+            signals=state.signals.get(state.incumbent, {}),
+            chip=at.chip,
+            context=self.context(),
+            prescriptions=at.problem.prescriptions,
+            promoted=frozenset(evidence.promoted) if arm in EVOLVING else frozenset(),
+            retired=frozenset(evidence.retired) if arm in EVOLVING else frozenset(),
+            tabu=frozenset(rule for rule, source in state.inert if source == state.incumbent)
+            if arm.endswith("+tabu")
+            else frozenset(),
+        )
+        return match(at.table, question)
+
+    def context(self) -> Context:
+        """The incumbent's context."""
+        at = self._at
+        launches = self._launches(self._state.incumbent)
+        return derive_signals.context(at.chip, at.cell.contract, at.problem.family, launches, at.shelf)
+
+    def fired(self, seq: int, fired: RuleFired, round_: int, attempt: int) -> None:
+        """A firing against the decision that is due."""
+        due, expect = self.decide(), self._findings.expect
+        expect(seq, "round", round_, fired.round, "firing in round")
+        expect(seq, "round", f"{self._at.stream}/{round_}.{attempt}", fired.firing, "firing id")
+        expect(seq, "incumbent", self._state.incumbent, fired.incumbent)
+        expect(seq, "context", self.context(), fired.context)
+        if due.rule is None:
+            self._findings.add(seq, "match", "no rule fires", fired.rule)
+            return
+        rule = due.rule
+        agreed = expect(seq, "match", (rule.name, rule.version), (fired.rule, fired.rule_version), "rule")
+        expect(seq, "match", rule.prescription, fired.prescription, "prescription")
+        expect(seq, "match", due.clauses, fired.clauses, "clauses")
+        expect(seq, "match", due.abstained, _each_once(fired), "abstained")
+        expect(seq, "match", due.blocked, fired.blocked, "blocked")
+        if agreed:
+            expect(seq, "predicted gain", due.gain, fired.predicted_gain)
+
+    # --- the candidate ---
+
+    def swept(self, seq: int, swept: TilesSwept, fired: RuleFired) -> None:
+        """The chosen configuration against the smallest lower median, the first among equals."""
+        self._findings.expect(seq, "sweep", fired.firing, swept.firing, "firing")
+        sweep = self._at.shelf.json(swept.samples, Sweep)
+        if not self._findings.expect(seq, "sweep", len(swept.configs), len(sweep.samples), "configurations"):
+            return
+        medians = [(statistic.lower_median(s), i) for i, s in enumerate(sweep.samples) if s]
+        best = min(medians)[1] if medians else "no configuration that ran"
+        self._findings.expect(seq, "sweep", best, swept.chosen, "chosen")
+
+    def generated(
+        self, seq: int, generated: KernelGenerated, fired: RuleFired | None, swept: TilesSwept | None
+    ) -> None:
+        """Firing, parent and, where the page fixes it, the text of the candidate."""
+        expect = self._findings.expect
+        expect(seq, "generated source", None if fired is None else fired.firing, generated.firing, "firing")
+        expect(seq, "generated source", None if fired is None else self._state.incumbent, generated.parent, "parent")
+        text: str | None
+        if generated.generator == "flag":
+            parent = self._at.shelf.text(generated.parent or "")
+            text = with_precision(parent, "tf32")
+        elif generated.generator == "template":
+            text = self._filled(swept)
+        else:
+            self._at.shelf.raw(generated.source)
+            return
+        found = "no such text can be made" if text is None else hashlib.sha256(text.encode()).hexdigest()
+        expect(seq, "generated source", found, generated.source, generated.generator)
+
+    def _filled(self, swept: TilesSwept | None) -> str | None:
+        if swept is None or not 0 <= swept.chosen < len(swept.configs):
+            return None
+        return with_config(self._at.shelf.text(swept.template), swept.configs[swept.chosen])
+
+    def gated(self, seq: int, gated: KernelGated, source: str, attempt: int) -> None:
+        """The outcome against the report, and the seed against the registration."""
+        at, expect = self._at, self._findings.expect
+        expect(seq, "gate", source, gated.source, "source")
+        expect(seq, "gate", attempt, gated.attempt, "attempt")
+        report = at.shelf.json(gated.report, GateReport)
+        expect(seq, "gate", derive_gate.outcome(report, at.problem, at.cell.contract), gated.outcome, "outcome")
+        if report.error is not None:
+            expect(seq, "gate", report.error.text, gated.reason, "reason")
+        if at.run.origin is None and (report.seed is not None or report.error is None):
+            expect(seq, "seed", derive_gate.seed(at.run.seed, gated.source, attempt), report.seed)
+
+    def profiled(self, seq: int, profiled: Profiled, source: str, against: str) -> None:
+        """Tier and signals against the raw artifacts."""
+        at, expect = self._at, self._findings.expect
+        expect(seq, "profile", (source, against), (profiled.source, profiled.against), "source, against")
+        samples, launches = at.shelf.json(profiled.samples, Samples), at.shelf.json(profiled.launches, Launches)
+        counters = None if profiled.counters is None else at.shelf.json(profiled.counters, Counters)
+        expect(seq, "profile", samples.cache, profiled.cache, "cache")
+        expect(seq, "profile", derive_signals.tier(counters, launches), profiled.tier, "tier")
+        due = derive_signals.signals(
+            at.problem, at.cell.contract, at.chip, at.device.copy_gbps, samples, launches, counters
+        )
+        if due != profiled.signals:
+            names = sorted(n for n in due | profiled.signals if due.get(n) != profiled.signals.get(n))
+            for name in names:
+                expect(seq, "signals", due.get(name, "absent"), profiled.signals.get(name, "absent"), name)
+
+    def floor(self, seq: int, floor: NoiseFloorMeasured, sources: tuple[str, ...]) -> None:
+        """Interval and floor against the A/A samples."""
+        expect = self._findings.expect
+        if floor.source not in sources:
+            self._findings.add(seq, "noise floor", f"of {' or '.join(dict.fromkeys(sources))}", floor.source)
+        found = statistic.interval(self._at.shelf.json(floor.samples, Samples).blocks, self._at.run.statistics)
+        expect(seq, "noise floor", found, floor.interval, "interval")
+        if found is not None:
+            expect(seq, "noise floor", statistic.noise_floor(found), floor.floor, "floor")
+
+    # --- the verdict ---
+
+    def judged(self, seq: int, round_: Round, judged: RoundJudged) -> None:
+        """Verdict, reason, interval, margin, credit and next incumbent against samples and launches."""
+        expect = self._findings.expect
+        fired, candidate = cast(RuleFired, round_.fired), cast(KernelGenerated, round_.generated).source
+        due = self._judgement(round_)
+        expect(seq, "verdict", due.verdict, judged.verdict)
+        if due.reason is not None:
+            expect(seq, "verdict", due.reason, judged.reason, "reason")
+        expect(seq, "verdict", due.inert, judged.inert, "inert")
+        expect(seq, "interval", due.interval, judged.interval)
+        expect(seq, "margin", due.margin, judged.margin)
+        prompted = (fired.firing, fired.rule, fired.rule_version)
+        expect(seq, "credit", prompted, (judged.firing, judged.rule, judged.rule_version), "firing")
+        expect(seq, "credit", statistic.CREDIT[due.verdict], judged.credit)
+        expect(seq, "incumbent", candidate, judged.candidate, "candidate")
+        expect(seq, "incumbent", self._state.incumbent, judged.incumbent)
+        following = candidate if due.verdict == "FASTER" else self._state.incumbent
+        expect(seq, "incumbent", following, judged.next_incumbent, "next incumbent")
+
+    def _judgement(self, round_: Round) -> statistic.Judgement:
+        at, state = self._at, self._state
+        gated = cast(KernelGated, round_.gated)
+        statistics = at.run.statistics
+        floor = state.floors.get(state.incumbent)
+        margin = None if floor is None else max(statistics.margin, statistics.floor_multiple * floor)
+        candidate = None if gated.launches is None else at.shelf.json(gated.launches, Launches)
+        report = at.shelf.json(gated.report, GateReport)
+        return statistic.judge(
+            outcome=derive_gate.outcome(report, at.problem, at.cell.contract),
+            inert=derive_signals.inert(candidate, self._launches(state.incumbent)),
+            samples=None if round_.profiled is None else at.shelf.json(round_.profiled.samples, Samples),
+            margin=margin,
+            floor_ns=statistic.physical_floor(at.problem, at.chip, at.cell.contract),
+            statistics=statistics,
+        )
+
+    def _launches(self, source: str) -> Launches | None:
+        digest = self._state.launches.get(source)
+        return None if digest is None else self._at.shelf.json(digest, Launches)
+
+
+def _each_once(fired: RuleFired) -> tuple[object, ...]:
+    """The abstained rules with each missing signal named once, as the derivation names them."""
+    once = (msgspec.structs.replace(a, missing=tuple(dict.fromkeys(a.missing))) for a in fired.abstained)
+    return tuple(once)

@@ -1,0 +1,200 @@
+"""Streams sorted into runs and cells, and the checks of what was registered before measuring. Never re-derives a round."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from ..events.model import (
+    Cell,
+    ClaimStated,
+    DeviceCalibrated,
+    Event,
+    HeadToHead,
+    KernelGated,
+    KernelGenerated,
+    NoiseFloorMeasured,
+    Profiled,
+    Rule,
+    RuleSeeded,
+    RunRegistered,
+    RunStopped,
+    TilesSwept,
+)
+from .artifacts import Calibration, Shelf
+from .derive_signals import copy_gbps
+from .evolution import ARMS
+from .findings import Findings
+from .grammar import OF_CELL
+from .integrity import Item, Scanned
+from .statistic import PATHS
+
+_RUN_STREAM = re.compile(r"run[1-9][0-9]*\Z")
+# Artifacts that an event names, by field.
+REFERENCES: dict[type[Event], tuple[str, ...]] = {
+    DeviceCalibrated: ("calibration",),
+    TilesSwept: ("template", "samples"),
+    KernelGenerated: ("source",),
+    KernelGated: ("report", "launches"),
+    Profiled: ("samples", "counters", "launches"),
+    NoiseFloorMeasured: ("samples",),
+    HeadToHead: ("left", "right", "samples"),
+}
+
+
+class RunEvents(msgspec.Struct):
+    """One run's own stream by kind, each event beside its seq, and the streams of its cells."""
+
+    run: str
+    registered: tuple[int, RunRegistered] | None = None
+    rules: list[tuple[int, Rule]] = []
+    devices: list[tuple[int, DeviceCalibrated]] = []
+    head_to_heads: list[tuple[int, HeadToHead]] = []
+    claims: list[tuple[int, ClaimStated]] = []
+    stopped: tuple[int, RunStopped] | None = None
+    cells: dict[str, list[Item]] = {}
+    planned: dict[str, Cell] = {}
+
+    def table(self) -> tuple[Rule, ...]:
+        """The registered rule table."""
+        return tuple(rule for _, rule in self.rules)
+
+
+def stream_of(run: str, cell: Cell) -> str:
+    """The stream that a cell's events lie in."""
+    return f"{run}/{cell.problem}/{cell.contract}/{cell.pool}/{cell.arm}/{cell.repetition}"
+
+
+def sort_out(scanned: Scanned, findings: Findings) -> list[RunEvents]:
+    """The ledger's runs in order of registration; whatever lies in a stream that it does not belong to is reported."""
+    runs: dict[str, RunEvents] = {}
+    for stream, items in scanned.streams.items():
+        if not items:
+            continue
+        name, _, cell = stream.partition("/")
+        if not _RUN_STREAM.match(name):
+            findings.add(items[0][0], "stream", "run<i> or run<i>/<cell>", stream)
+            continue
+        run = runs.setdefault(name, RunEvents(name))
+        if cell:
+            run.cells[stream] = items
+        else:
+            _take_run(run, items, findings)
+    _check_numbers(runs, findings)
+    return list(runs.values())
+
+
+def _take_run(run: RunEvents, items: list[Item], findings: Findings) -> None:
+    for seq, event in items:
+        if getattr(event, "run", run.run) != run.run:
+            findings.add(seq, "stream", f"run {run.run}", getattr(event, "run", None))
+        if run.stopped is not None:
+            findings.add(seq, "order of events", f"nothing after the end of {run.run}", type(event).__name__)
+        if run.registered is None and not isinstance(event, RunRegistered):
+            findings.add(seq, "order of events", "RunRegistered first", type(event).__name__)
+        _take(run, seq, event, findings)
+
+
+def _take(run: RunEvents, seq: int, event: Event, findings: Findings) -> None:
+    match event:
+        case RunRegistered():
+            if run.registered is not None:
+                findings.add(seq, "order of events", "one RunRegistered in a run", "another")
+            else:
+                run.registered = (seq, event)
+                run.planned = {stream_of(run.run, cell): cell for cell in event.plan}
+        case RuleSeeded():
+            run.rules.append((seq, event.rule))
+        case DeviceCalibrated():
+            run.devices.append((seq, event))
+        case HeadToHead():
+            run.head_to_heads.append((seq, event))
+        case ClaimStated():
+            run.claims.append((seq, event))
+        case RunStopped(cell=None):
+            run.stopped = (seq, event)
+        case _ if isinstance(event, OF_CELL):
+            findings.add(seq, "stream", "events of a run", f"{type(event).__name__} in {run.run}")
+        case _:
+            findings.add(seq, "event kind not understood", "an event type of FORMAT.md", type(event).__name__)
+
+
+def _check_numbers(runs: dict[str, RunEvents], findings: Findings) -> None:
+    """run1, run2, ... in the order of their registrations."""
+    registered = sorted((r.registered[0], r.run) for r in runs.values() if r.registered is not None)
+    for i, (seq, name) in enumerate(registered, start=1):
+        findings.expect(seq, "registration", f"run{i}", name, "stream of the registration")
+
+
+def check_registration(run: RunEvents, findings: Findings) -> None:
+    """What must be decided before the first sample is there, before it, and makes sense."""
+    if run.registered is None:
+        findings.add(_first(run), "registration", f"RunRegistered of {run.run}", "absent")
+        return
+    seq, registered = run.registered
+    began = min((items[0][0] for items in run.cells.values()), default=None)
+    _check_plan(seq, registered, findings)
+    seen: set[tuple[str, int]] = set()
+    for at, rule in run.rules:
+        if began is not None and at > began:
+            findings.add(at, "rule table", "every rule seeded before the first round", f"{rule.name} after it")
+        if (rule.name, rule.version) in seen:
+            findings.add(at, "rule table", "each rule version once", f"{rule.name} version {rule.version} again")
+        seen.add((rule.name, rule.version))
+    if began is not None and began < seq:
+        findings.add(began, "registration", f"registration of {run.run} before its first round", f"at {seq}")
+    if began is not None and not any(at < began for at, _ in run.devices):
+        findings.add(began, "calibration", "DeviceCalibrated before the first round", "absent")
+    for stream, items in run.cells.items():
+        if stream not in run.planned:
+            findings.add(items[0][0], "cell not planned", "a cell of the registered plan", stream)
+
+
+def _first(run: RunEvents) -> int:
+    return min((items[0][0] for items in run.cells.values()), default=0)
+
+
+def _check_plan(seq: int, registered: RunRegistered, findings: Findings) -> None:
+    declared = [problem.name for problem in registered.problems]
+    if len(set(declared)) != len(declared):
+        findings.add(seq, "registration", "each problem once", declared)
+    if len(set(registered.plan)) != len(registered.plan):
+        findings.add(seq, "registration", "each cell once", "a cell repeated")
+    for cell in dict.fromkeys(registered.plan):
+        if cell.arm not in ARMS or cell.contract not in PATHS or cell.problem not in declared:
+            findings.add(seq, "registration", "a known arm, contract and declared problem", cell)
+
+
+def check_calibrations(run: RunEvents, shelf: Shelf, findings: Findings) -> None:
+    """The copy ceiling against its raw times."""
+    for seq, device in run.devices:
+        with findings.derivation(seq, "calibration"):
+            due = copy_gbps(shelf.json(device.calibration, Calibration))
+            findings.expect(seq, "calibration", due, device.copy_gbps, "copy_gbps")
+
+
+def check_cell_fields(run: RunEvents, stream: str, findings: Findings) -> None:
+    """Every event of a cell's stream names that cell; only a recorded run names an origin."""
+    cell = run.planned[stream]
+    own = run.registered is not None and run.registered[1].origin is None
+    for seq, event in run.cells[stream]:
+        named = getattr(event, "cell", None)
+        if named != cell:
+            findings.add(seq, "stream", cell, named)
+        if own and getattr(event, "origin_seq", None) is not None:
+            findings.add(seq, "registration", "no origin_seq in a run that measures itself", "one")
+
+
+def references(scanned: Scanned) -> Iterator[tuple[int, str, str]]:
+    """Every artifact named by an event: (seq, field, digest)."""
+    fields_of = REFERENCES.get
+    for items in scanned.streams.values():
+        for seq, event in items:
+            fields = fields_of(event.__class__)
+            if fields is not None:
+                for field in fields:
+                    digest = getattr(event, field)
+                    if digest is not None:
+                        yield seq, field, digest

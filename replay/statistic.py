@@ -1,0 +1,99 @@
+"""Intervals, noise floors and verdicts of FORMAT.md 6.1, from blocks of integer samples. Never reads a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ..events.model import Chip, Credit, Interval, ProblemDeclared, Statistics, Verdict
+from .artifacts import Samples
+
+Block = tuple[int, int, int, int]
+CREDIT: dict[str, Credit] = {"FASTER": "success", "SLOWER": "failure", "SAME": "failure", "AMBIGUOUS": "neutral"}
+PATHS = {"fp32-strict": ("fp32",), "tf32-allowed": ("fp32", "tf32"), "bf16-allowed": ("fp32", "tf32", "bf16")}
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """A verdict and its grounds; `reason` None: any text, the fault is a fact."""
+
+    verdict: Verdict
+    reason: str | None
+    inert: bool = False
+    interval: Interval | None = None
+    margin: float | None = None
+
+
+def lower_median(values: Sequence[int]) -> int:
+    """Element (n - 1) // 2 of the sorted values. Raises IndexError where there are none."""
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+def rank(n: int, tail_num: int, tail_den: int) -> int:
+    """Largest k with 2 * tail_den * sum of C(n, i) for i < k at most tail_num * 2^n; 0 if there is none."""
+    total, term, best, bound = 0, 1, 0, tail_num << n
+    for k in range(1, n + 1):
+        total += term
+        if 2 * tail_den * total > bound:
+            break
+        best, term = k, term * (n - k + 1) // k
+    return best
+
+
+def interval(blocks: Sequence[Block], statistics: Statistics) -> Interval | None:
+    """Order-statistic interval of the ratios A/B of the blocks; None where there are too few for the tail."""
+    ratios = sorted((a1 + a2) / (b1 + b2) for a1, b1, b2, a2 in blocks)
+    n = len(ratios)
+    k = rank(n, statistics.tail_num, statistics.tail_den)
+    if k == 0:
+        return None
+    return Interval(lower=ratios[k - 1], median=ratios[(n + 1) // 2 - 1], upper=ratios[n - k], blocks=n, rank=k)
+
+
+def noise_floor(aa: Interval) -> float:
+    """How far an A/A interval strays from 1, never under 0."""
+    return max(aa.upper - 1, 1 / aa.lower - 1, 0.0)
+
+
+def peak(chip: Chip, contract: str) -> float | None:
+    """Largest data-sheet peak (TFLOP/s) among the paths that the contract allows; None where the chip has none of them."""
+    return max((chip.peaks_tflops[path] for path in PATHS[contract] if path in chip.peaks_tflops), default=None)
+
+
+def physical_floor(problem: ProblemDeclared, chip: Chip, contract: str) -> float:
+    """Time in ns that no correct kernel can be under; 0 for a chip whose data sheet is not known."""
+    top = peak(chip, contract)
+    if not top or not chip.dram_gbps:
+        return 0.0
+    return max(problem.min_bytes / chip.dram_gbps, problem.flops / (top * 1000))
+
+
+def judge(
+    outcome: str, inert: bool, samples: Samples | None, margin: float | None, floor_ns: float, statistics: Statistics
+) -> Judgement:
+    """The verdict of a round, by the numbered list of FORMAT.md 6.1. `floor_ns` is the physical floor."""
+    if outcome != "passed":
+        return Judgement("AMBIGUOUS", f"gate: {outcome}")
+    if inert:
+        return Judgement("SAME", "inert", inert=True)
+    if samples is None:
+        return Judgement("AMBIGUOUS", None)
+    found = interval(samples.blocks, statistics)
+    if samples.blocks and lower_median(samples.right()) < floor_ns:
+        return Judgement("AMBIGUOUS", "below physical floor", interval=found, margin=margin)
+    if found is None or len(samples.blocks) < statistics.blocks:
+        return Judgement("AMBIGUOUS", "too few blocks", interval=found, margin=margin)
+    if margin is None:
+        raise ValueError("the incumbent has no noise floor, so there is no margin")
+    verdict, reason = _compare(found, margin)
+    return Judgement(verdict, reason, interval=found, margin=margin)
+
+
+def _compare(found: Interval, margin: float) -> tuple[Verdict, str]:
+    if found.lower > 1 + margin:
+        return "FASTER", "interval beyond margin"
+    if found.upper < 1 / (1 + margin):
+        return "SLOWER", "interval beyond margin"
+    if found.lower >= 1 / (1 + margin) and found.upper <= 1 + margin:
+        return "SAME", "interval within margin"
+    return "AMBIGUOUS", "interval straddles margin"

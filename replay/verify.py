@@ -1,0 +1,227 @@
+"""The whole verification of a ledger, from its file to its claims. Never raises on a bad ledger, only on an unreadable one."""
+
+from __future__ import annotations
+
+import os
+from itertools import takewhile
+
+import msgspec
+
+from ..events.model import DeviceCalibrated, KernelGated, Profiled, RunRegistered
+from ..events.reader import LedgerReader
+from .artifacts import Launches, Shelf
+from .cells import Ended, walk
+from .finals import ClaimView, Finals, check_claims
+from .findings import Finding, Findings
+from .grammar import parse
+from .integrity import Scanned, check_artifacts, check_schema, scan
+from .rounds import Setting
+from .runs import (
+    RunEvents,
+    check_calibrations,
+    check_cell_fields,
+    check_registration,
+    references,
+    sort_out,
+)
+from .views import RoundRow, RuleRow, RunView, fold_cell
+
+
+class Report(msgspec.Struct, frozen=True):
+    """A verification's outcome; `notes` say what was not, or could not be, checked."""
+
+    path: str
+    deep: bool
+    head_seq: int
+    head: str
+    counts: dict[str, int]
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    runs: tuple[RunView, ...]
+
+
+def verify(path: str | os.PathLike[str], deep: bool, *, head: str | None = None, upto: int | None = None) -> Report:
+    """Check a ledger: the file, chain, artifacts and folds; with `deep` also re-derive everything that follows from them.
+
+    `head` is the hash that its last event must have; `upto` reads the first events only. Raises UnreadableLedger.
+    """
+    findings = Findings()
+    with LedgerReader(path) as reader:
+        check_schema(((o[0], o[1], o[2]) for o in reader.schema_objects()), findings)
+        rows = reader.rows() if upto is None else takewhile(lambda row: row.seq <= upto, reader.rows())
+        scanned = scan(rows, findings)
+        sound = check_artifacts(reader.artifact_rows(), findings)
+        verification = _Verification(scanned, Shelf(reader.artifact, sound), sound, deep, findings)
+        views = tuple(verification.run(run) for run in sort_out(scanned, findings))
+        notes = [*reader.notices, *verification.notes()]
+    if head is not None:
+        findings.expect(scanned.last, "head", head.lower(), scanned.head)
+    else:
+        notes.append("tail not anchored: compare the head with one kept elsewhere")
+    counts = {
+        "events": scanned.last if upto is None else min(upto, scanned.last),
+        "artifacts": len(sound),
+        "runs": len(views),
+        "cells": verification.cells,
+        "rounds": sum(len(view.rounds) for view in views),
+    }
+    ordered = tuple(sorted(findings.all, key=lambda finding: finding.seq))
+    return Report(str(path), deep, scanned.last, scanned.head, counts, ordered, tuple(notes), views)
+
+
+class _Verification:
+    """One pass over the runs of a scanned ledger."""
+
+    def __init__(self, scanned: Scanned, shelf: Shelf, sound: frozenset[str], deep: bool, findings: Findings) -> None:
+        self._shelf, self._sound, self._deep, self._findings = shelf, sound, deep, findings
+        self._used = self._check_references(scanned)
+        self._notes: list[str] = []
+        self.cells = 0
+
+    def _check_references(self, scanned: Scanned) -> set[str]:
+        """Every artifact that an event names is there; the digests so named."""
+        used: set[str] = set()
+        for seq, field, digest in references(scanned):
+            used.add(digest)
+            if digest not in self._sound:
+                self._findings.add(seq, "artifact missing", f"{field} {digest}", "absent, or not what its digest says")
+        if self._deep:
+            used |= self._check_launched(scanned)
+        return used
+
+    def _check_launched(self, scanned: Scanned) -> set[str]:
+        """Machine code and IR that launch lists name."""
+        used: set[str] = set()
+        lists: dict[str, int] = {}
+        for items in scanned.streams.values():
+            for seq, event in items:
+                if isinstance(event, (KernelGated, Profiled)) and event.launches in self._sound:
+                    lists.setdefault(event.launches or "", seq)
+        for digest, seq in lists.items():
+            with self._findings.derivation(seq, "launches"):
+                for kernel in self._shelf.json(digest, Launches).kernels:
+                    for part in (kernel.code, kernel.ttir):
+                        if part is None:
+                            continue
+                        used.add(part)
+                        if part not in self._sound:
+                            self._findings.add(seq, "artifact missing", f"{part}, named by launches {digest}", "absent")
+        return used
+
+    def run(self, run: RunEvents) -> RunView:
+        """Check one run as far as it got, and fold it."""
+        findings = self._findings
+        check_registration(run, findings)
+        if self._deep:
+            check_calibrations(run, self._shelf, findings)
+        if run.registered is None:
+            return RunView(run.run, "", None, 0, None, (), (), {}, ())
+        registered = run.registered[1]
+        ended, rules, rounds, ends = self._cells(run, registered)
+        finals = self._finals(run, registered, ended) if self._deep else None
+        claims = self._claims(run, registered, finals)
+        self._note_run(run, registered)
+        origin = None if registered.origin is None else registered.origin.head
+        stopped = None if run.stopped is None else run.stopped[1].reason
+        cells = len(registered.plan)
+        return RunView(run.run, registered.executor, origin, cells, stopped, tuple(rules), tuple(rounds), ends, claims)
+
+    def _cells(
+        self, run: RunEvents, registered: RunRegistered
+    ) -> tuple[list[Ended], list[RuleRow], list[RoundRow], dict[str, str]]:
+        rules, rounds, ended, ends = list[RuleRow](), list[RoundRow](), list[Ended](), dict[str, str]()
+        table, missing = run.table(), list[str]()
+        for stream in run.planned:
+            self.cells += 1
+            if stream not in run.cells:
+                missing.append(f"cell {stream}")
+                continue
+            check_cell_fields(run, stream, self._findings)
+            script = parse(run.cells[stream], self._findings)
+            if script.stopped is None:
+                missing.append(f"the end of {stream}")
+            elif run.stopped is not None and script.stopped[0] > run.stopped[0]:
+                self._findings.add(
+                    script.stopped[0], "order of events", f"the end of {stream} before that of {run.run}", "after it"
+                )
+            ends[stream] = "unfinished" if script.stopped is None else script.stopped[1].reason
+            own_rules, own_rounds = fold_cell(stream, script, table)
+            rules += own_rules
+            rounds += own_rounds
+            if self._deep:
+                with self._findings.derivation(run.cells[stream][0][0], f"cell {stream}"):
+                    setting = self._setting(run, registered, stream)
+                    ended.append(walk(setting, script, self._findings))
+        self._report_missing(run, missing)
+        return ended, rules, rounds, ends
+
+    def _setting(self, run: RunEvents, registered: RunRegistered, stream: str) -> Setting:
+        cell = run.planned[stream]
+        problem = next(p for p in registered.problems if p.name == cell.problem)
+        device = _device(run, run.cells[stream][0][0])
+        return Setting(registered, cell, stream, problem, device, run.table(), self._shelf)
+
+    def _report_missing(self, run: RunEvents, missing: list[str]) -> None:
+        """Cells, or their ends, are owed once the run says that its plan is completed."""
+        if run.stopped is not None:
+            for what in missing:
+                self._findings.add(
+                    run.stopped[0], "missing cell", what, "absent, though the plan is said to be completed"
+                )
+        elif missing:
+            self._notes.append(f"{run.run} is unfinished: {len(missing)} still to come, first {missing[0]}")
+
+    def _finals(self, run: RunEvents, registered: RunRegistered, ended: list[Ended]) -> Finals:
+        _check_starts(run, ended, self._findings)
+        finals = Finals(registered, ended, self._shelf, self._findings)
+        for seq, event in run.head_to_heads:
+            with self._findings.derivation(seq, f"comparison {event.comparison}"):
+                finals.check(seq, event)
+        if run.stopped is not None:
+            finals.check_complete(run.stopped[0])
+        return finals
+
+    def _claims(self, run: RunEvents, registered: RunRegistered, finals: Finals | None) -> tuple[ClaimView, ...]:
+        completed = None if run.stopped is None else run.stopped[0]
+        if run.stopped is not None:
+            self._findings.expect(run.stopped[0], "stop", "plan completed", run.stopped[1].reason, "reason")
+        return check_claims(registered, run.claims, finals, completed, self._findings)
+
+    def _note_run(self, run: RunEvents, registered: RunRegistered) -> None:
+        if registered.origin is not None:
+            self._notes.append(
+                f"{run.run}: recorded, not pre-registered; it answers from the ledger with head {registered.origin.head} "
+                f"({registered.origin.events} events), which was not read: gate seeds are that ledger's"
+            )
+        if run.stopped is None:
+            self._notes.append(f"{run.run} has not ended: no RunStopped")
+
+    def notes(self) -> list[str]:
+        """What this verification leaves open."""
+        notes = [*self._notes, "no signature: who wrote the ledger, and when, is not shown by it"]
+        if self._deep:
+            orphans = len(self._sound - self._used)
+            if orphans:
+                notes.append(f"{orphans} artifacts are named by no event")
+            notes.append("facts of the world (device, clocks, samples as measured) are taken as recorded")
+        else:
+            notes.append("nothing re-derived: use --verify for signals, matches, verdicts, evolution and claims")
+        return notes
+
+
+def _device(run: RunEvents, seq: int) -> DeviceCalibrated:
+    """The calibration in force at an event. Raises ValueError where there is none."""
+    before = [device for at, device in run.devices if at < seq]
+    if not before:
+        raise ValueError("no DeviceCalibrated before the cell")
+    return before[-1]
+
+
+def _check_starts(run: RunEvents, ended: list[Ended], findings: Findings) -> None:
+    """Cells of one problem, contract and pool begin with one source."""
+    starts: dict[tuple[str, str, str], str] = {}
+    for end in ended:
+        key = (end.cell.problem, end.cell.contract, end.cell.pool)
+        if end.start is not None and starts.setdefault(key, end.start) != end.start:
+            seq = next(iter(run.cells[stream] for stream, c in run.planned.items() if c == end.cell))[0][0]
+            findings.add(seq, "incumbent", f"start {starts[key]}, as in the other cells of its group", end.start)

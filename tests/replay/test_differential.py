@@ -1,0 +1,135 @@
+"""Generated ledgers of the writing side's pure code, which the verifier, sharing none of it, must find clean."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from gpusolver.events.model import Origin, Rule
+from gpusolver.replay.verify import Report, verify
+
+from .forge import forge
+from .world import POLISH, RULES, World, rule
+
+STOP_SOONER = rule("saturated", 1, [("headroom", "<", 20.0)], tier=0, stop=True, prescription=None)
+
+
+def check(**options: object) -> Report:
+    """Forge with these options and demand a clean report."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = verify(forge(Path(folder) / "ledger.db", **options), deep=True)  # type: ignore[arg-type]
+    assert report.findings == ()
+    return report
+
+
+def test_a_promotion_is_due_after_four_straight_successes() -> None:
+    """4 of 4: sum of C(5, k) for k <= 4 is 31 of 32, beyond 19/20; 3 of 3 is 15 of 16, short of it."""
+    report = check(rules=(POLISH, *RULES), arms=("on",), repetitions=1, max_rounds=6)
+    rounds, (row,) = report.runs[0].rounds, [r for r in report.runs[0].rules if r.rule == "polish"]
+    assert [r.rule for r in rounds] == ["polish"] * 6
+    assert (row.successes, row.failures, row.confidence, row.promoted) == (6, 0, 7 / 8, True)
+
+
+def test_a_stop_rule_ends_a_cell() -> None:
+    """The firing of a rule with stop has no round of its own."""
+    report = check(rules=(STOP_SOONER, *RULES[1:]), arms=("on", "off+tabu"), repetitions=1)
+    assert set(report.runs[0].ends.values()) == {"stop rule"}
+
+
+def test_no_rule_fires() -> None:
+    """A table of rules that only abstain or are blocked."""
+    report = check(rules=RULES[1:5], arms=("off", "on"), repetitions=1)
+    assert set(report.runs[0].ends.values()) == {"no rule fires"}
+
+
+@pytest.mark.parametrize(("attempts", "end"), [(2, "rounds exhausted"), (3, "interrupted too often")])
+def test_interrupted_rounds(attempts: int, end: str) -> None:
+    """Two cut-off attempts are tried again, a third ends the cell; none moves a confidence."""
+    report = check(arms=("on",), repetitions=1, interrupt=(2, attempts))
+    assert report.runs[0].ends == {"run1/toy/tf32-allowed/full/on/1": end}
+    assert report.runs[0].rounds[1].attempt == 3 if attempts == 2 else len(report.runs[0].rounds) == 1
+
+
+def test_an_unfit_start() -> None:
+    """A starting kernel that fails its gate ends the cell, and leaves only itself to compare."""
+    report = check(world=World(start_error=0.5), arms=("on", "off"), repetitions=1)
+    assert set(report.runs[0].ends.values()) == {"start unfit"}
+    assert report.runs[0].claims[0].stated == "not upheld"
+
+
+def test_a_strict_contract_blocks_the_flag() -> None:
+    """Under fp32-strict the tf32 rule is blocked, so that tiles is what fires first."""
+    report = check(contract="fp32-strict", arms=("off", "on"), repetitions=1)
+    assert {row.rule for row in report.runs[0].rounds} == {"tiles"}
+
+
+def test_a_gate_that_fails_is_neutral() -> None:
+    """Without its contract guard the flag breaks fp32-strict: AMBIGUOUS, and no confidence moves."""
+    bold = replace(next(r for r in RULES if r.name == "tf32"), contracts=())
+    report = check(contract="fp32-strict", rules=(*RULES[:5], bold, replace(RULES[6], position=1)), arms=("on",))
+    verdicts = {(row.rule, row.verdict, row.reason, row.credit) for row in report.runs[0].rounds}
+    assert ("tf32", "AMBIGUOUS", "gate: wrong_precision", "neutral") in verdicts
+
+
+def test_a_recorded_run_is_said_to_be_one() -> None:
+    """Its gate seeds are the origin's and are not re-derived; a note says that nothing was pre-registered."""
+    report = check(origin=Origin(head="cd" * 32, events=7), arms=("on",), repetitions=1)
+    assert any("recorded, not pre-registered" in note and "cd" * 32 in note for note in report.notes)
+
+
+def test_noise_makes_verdicts_ambiguous() -> None:
+    """With noise as large as the effect the interval straddles the margin or the floor widens it."""
+    report = check(world=World(seed=3, jitter=30_000), arms=("on", "off"), repetitions=2)
+    assert {"AMBIGUOUS", "SAME"} & {row.verdict for row in report.runs[0].rounds}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[Rule, ...]:
+    """The forge's rules with other tiers, places and thresholds, some left out."""
+    kept = draw(st.lists(st.sampled_from((POLISH, STOP_SOONER, *RULES[1:])), unique_by=lambda r: r.name, min_size=1))
+    factor = st.sampled_from((0.5, 1.0, 3.0))
+    return tuple(
+        replace(
+            r,
+            tier=draw(st.integers(0, 2)),
+            position=draw(st.integers(1, 9)),
+            clauses=tuple(replace(c, threshold=c.threshold * draw(factor)) for c in r.clauses),
+        )
+        for r in kept
+    )
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    rules=tables(),
+    seed=st.integers(0, 10**6),
+    jitter=st.sampled_from((0, 40, 2_000, 40_000)),
+    contract=st.sampled_from(("fp32-strict", "tf32-allowed")),
+    arms=st.sampled_from((("off", "on"), ("on+tabu", "on"), ("on", "off+tabu", "off"))),
+    rounds=st.integers(0, 9),
+    interrupt=st.tuples(st.integers(0, 2), st.integers(0, 3)),
+)
+def test_generated_runs_are_clean(
+    rules: tuple[Rule, ...],
+    seed: int,
+    jitter: int,
+    contract: str,
+    arms: tuple[str, ...],
+    rounds: int,
+    interrupt: tuple[int, int],
+) -> None:
+    """Engine-side and verifier agree on every value of every generated run."""
+    check(
+        world=World(seed, jitter),
+        rules=rules,
+        contract=contract,
+        arms=arms,
+        repetitions=1,
+        max_rounds=rounds,
+        interrupt=interrupt,
+    )
