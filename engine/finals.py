@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..events.errors import BadInput
 from ..events.model import Cell, HeadToHead, Interval
 from ..events.writer import LedgerWriter
 from ..problems.contract import Problem
@@ -94,7 +95,10 @@ class Finals:
         if source is None:
             return None
         text = self._ledger.artifact(source).decode()
-        return strict_twin(text) if side.strict else text
+        try:
+            return strict_twin(text) if side.strict else text
+        except BadInput:
+            return None  # no precision line, no twin, no split
 
     def _interval(self, draft: Draft, name: str | None) -> Interval | None:
         if name is None:

@@ -101,8 +101,7 @@ class RecordedExecutor:
             self._environment = event.environment
         for key, digests in _keys(event):
             cell = getattr(event, "cell", None)
-            status = event.reason if isinstance(event, RoundJudged) else "ok"
-            self._index[key].append(Recording(seq=seq, cell=cell, status=status, digests=digests))
+            self._index[key].append(Recording(seq=seq, cell=cell, status=_status(event), digests=digests))
 
     def _answer(self, question: Question, key: Key) -> Observation:
         found = self._index.get(key, [])
@@ -147,6 +146,13 @@ def _same_place(recorded: Cell | None, asked: Cell) -> bool:
     return recorded == asked
 
 
+def _status(event: Event) -> str:
+    """`ok`, or the fault that a measurement ended in: it is answered as recorded, too."""
+    if isinstance(event, RoundJudged):
+        return event.reason
+    return event.outcome if isinstance(event, HeadToHead) and event.samples is None else "ok"
+
+
 def _keys(event: Event) -> list[tuple[Key, dict[str, str]]]:
     """The keys under which an event's measurements can be asked for, and their artifacts."""
     match event:
@@ -165,9 +171,12 @@ def _keys(event: Event) -> list[tuple[Key, dict[str, str]]]:
             return [*pair, (("count", c.problem, c.contract, event.source), counters)]
         case NoiseFloorMeasured(cell=c):
             return _pair("floor", c.problem, c.contract, event.source, event.source, event.samples)
-        case HeadToHead(samples=str(samples)):
+        case HeadToHead() if event.outcome != "identical":
             purpose = f"final:{event.comparison}:{event.repetition}"
-            return _pair(purpose, event.problem, event.contract, event.left, event.right, samples)
+            sides = (event.problem, event.contract, event.left, event.right)
+            return (
+                [(("compare", purpose, *sides), {})] if event.samples is None else _pair(purpose, *sides, event.samples)
+            )
         case RoundJudged(cell=c) if event.reason in FAULTS:
             return [(("compare", "profile", c.problem, c.contract, event.incumbent, event.candidate), {})]
         case _:

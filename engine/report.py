@@ -1,6 +1,8 @@
-"""Tables for people: the ablation, the head-to-heads and the claims of a run. Computes nothing that is not a projection."""
+"""Tables for people: arms, signals, head-to-heads and claims of a run. Computes nothing that is not a projection."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -8,8 +10,20 @@ from rich.table import Table
 
 from ..events.model import HeadToHead
 from ..projections.ablation import AblationRow, ArmRow, rows
-from ..projections.runs import Group, RunView
+from ..projections.runs import Group, RunView, group_of
 
+_SIGNALS = {
+    "time_us": "time\nus",
+    "floor_us": "floor\nus",
+    "useful_bw_frac": "bytes\n/copy",
+    "traffic_excess": "moved\n/min",
+    "load_eff": "load\neff",
+    "occupancy": "occu-\npancy",
+    "registers": "regs",
+    "tensor_inst": "tensor\ninst",
+    "tensor_frac": "tensor\nbusy",
+}
+_PERCENT = ("useful_bw_frac", "load_eff", "occupancy", "tensor_frac")
 _GAINS = {
     "total": "start\n/winner",
     "kernel_part": "start\n/twin",
@@ -24,16 +38,25 @@ _VERSUS = {
     "versus:compile_fp32": "compile\nfp32",
     "versus:compile_tf32": "compile\nTF32",
 }
-_GAINS_TITLE = """Head to head: median of left/right over ABBA pairs, cold L2; above 1 the right one is faster.
-winner = last kernel of ON, twin = the same kernel held to IEEE fp32:
-start/twin is the kernel's part of the gain, twin/winner the precision's."""
-_VERSUS_TITLE = "PyTorch over the winner of ON; above 1 the winner is faster"
+_ARMS_TITLE = """Arms (median of cold-L2 samples, us)
+failed = rounds that counted against their rule; - rule = retired"""
+_SIGNALS_TITLE = """Signals, cold L2 (- where a kernel has no such signal, which is not 0)
+bytes/copy = bytes that must move, over the measured copy ceiling
+moved/min = DRAM bytes over bytes that must move
+tensor inst = real tensor instructions, load-immediates excluded"""
+_GAINS_TITLE = """Head to head: median of left/right over ABBA pairs, cold L2
+above 1 the right one is faster; winner = last kernel of ON
+twin = the same kernel held to IEEE fp32: start/twin is the kernel's
+part of the gain, twin/winner the precision's"""
+_VERSUS_TITLE = """PyTorch over the winner of ON
+above 1 the winner is faster"""
 
 
 def print_report(view: RunView, console: Console) -> None:
     """The run's tables."""
     found = rows(view)
     console.print(_arms(found))
+    console.print(_signals(view))
     console.print(_ratios(found, _GAINS_TITLE, _GAINS))
     console.print(_ratios(found, _VERSUS_TITLE, _VERSUS))
     if view.claims:
@@ -54,19 +77,24 @@ def print_ground(view: RunView, console: Console) -> None:
     )
 
 
-def _arms(found: tuple[AblationRow, ...]) -> Table:
-    table = _table("Arms (median of cold-L2 samples, us)")
-    right = ("start", "end", "rounds", "misfires")
-    for name in ("problem", "arm", *right, "retired", "stop"):
-        table.add_column(name, justify="right" if name in right else "left", no_wrap=name not in ("stop", "retired"))
-    for row in found:
-        for index, arm in enumerate(row.arms):
-            table.add_row(_place(row.group) if index == 0 else "", arm.arm, *_arm(arm))
+def _table(title: str, left: Iterable[str], right: Iterable[str]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=0, pad_edge=False)
+    for head in left:
+        table.add_column(head, no_wrap=True)
+    for head in right:
+        table.add_column(head, justify="right", no_wrap=True)
     return table
 
 
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+def _arms(found: tuple[AblationRow, ...]) -> Table:
+    table = _table(_ARMS_TITLE, ("problem", "arm"), ("start", "end", "rounds", "failed"))
+    table.add_column("stopped by", no_wrap=True)
+    for row in found:
+        for index, arm in enumerate(row.arms):
+            table.add_row(_place(row.group) if index == 0 else "", arm.arm, *_arm(arm))
+            for rule in arm.retired:
+                table.add_row(*[""] * 6, f"- {rule}", style="dim")
+    return table
 
 
 def _place(group: Group) -> str:
@@ -77,42 +105,38 @@ def _place(group: Group) -> str:
 
 
 def _arm(arm: ArmRow) -> tuple[str, ...]:
-    return (
-        _us(arm.start_us),
-        _us(arm.end_us),
-        str(arm.rounds),
-        str(arm.misfires),
-        ", ".join(arm.retired) or "-",
-        arm.stop_rule or arm.stop or "unfinished",
-    )
+    times = ("-" if value is None else f"{value:.1f}" for value in (arm.start_us, arm.end_us))
+    return (*times, str(arm.rounds), str(arm.misfires), arm.stop_rule or arm.stop or "unfinished")
+
+
+def _signals(view: RunView) -> Table:
+    """The start and ON's last kernel, first repetition: where the time went, before and after."""
+    table = _table(_SIGNALS_TITLE, ("kernel",), _SIGNALS.values())
+    for state in view.cells.values():
+        if state.cell.arm != "on" or state.cell.repetition != 1:
+            continue
+        kernels = {state.start: _place(group_of(state.cell))}
+        kernels.setdefault(state.incumbent, "  winner")
+        for source, name in kernels.items():
+            seen = state.signals.get(source or "", {})
+            table.add_row(name, *(_signal(key, seen.get(key)) for key in _SIGNALS))
+    return table
+
+
+def _signal(name: str, value: float | None) -> str:
+    if value is None:
+        return "-"
+    if name in _PERCENT:
+        return f"{100 * value:.0f}%"
+    return f"{value:.1f}" if name in ("time_us", "floor_us", "traffic_excess") else f"{value:.0f}"
 
 
 def _ratios(found: tuple[AblationRow, ...], title: str, columns: dict[str, str]) -> Table:
-    table = _table(title)
-    table.add_column("problem", no_wrap=True)
-    for head in columns.values():
-        table.add_column(head, justify="right", no_wrap=True)
+    table = _table(title, ("problem",), columns.values())
     for row in found:
         if row.head_to_heads:
             table.add_row(_place(row.group), *(_ratio(row.head_to_heads.get(key)) for key in columns))
     return table
-
-
-def _claims(view: RunView) -> Table:
-    assert view.registration is not None
-    table = _table("Claims, registered before the first measurement")
-    for name in ("claim", "bound", "medians by repetition", "answer"):
-        table.add_column(name)
-    registered = {claim.claim: claim for claim in view.registration.claims}
-    for stated in view.claims:
-        claim = registered[stated.claim]
-        medians = ", ".join(f"{median:.3f}" for median in stated.medians) or "-"
-        table.add_row(claim.text, f"{claim.at_least:.{claim.decimals}f}", medians, stated.answer)
-    return table
-
-
-def _us(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
 
 
 def _ratio(entry: HeadToHead | None) -> str:
@@ -121,3 +145,17 @@ def _ratio(entry: HeadToHead | None) -> str:
     if entry.outcome == "identical":
         return "same"
     return entry.outcome if entry.interval is None else f"{entry.interval.median:.2f}x"
+
+
+def _claims(view: RunView) -> Table:
+    assert view.registration is not None
+    table = _table("Claims, registered before the first measurement", (), ())
+    table.add_column("claim")
+    for name in ("bound", "medians", "answer"):
+        table.add_column(name)
+    registered = {claim.claim: claim for claim in view.registration.claims}
+    for stated in view.claims:
+        claim = registered[stated.claim]
+        medians = ", ".join(f"{median:.3f}" for median in stated.medians) or "-"
+        table.add_row(claim.text, f"{claim.at_least:.{claim.decimals}f}", medians, stated.answer)
+    return table

@@ -234,7 +234,6 @@ class LedgerWriter:
 
 def _refuse_unprintable(recorded_at: str, batches: list[_Encoded]) -> None:
     """The chain's preimage and the table take printable ASCII only."""
-    texts = [("recorded_at (from the clock)", recorded_at), *(("stream", batch[0]) for batch in batches)]
-    for what, text in texts:
-        if not text or not (text.isascii() and text.isprintable()):
+    for what, text in (("recorded_at (from the clock)", recorded_at), *[("stream", batch[0]) for batch in batches]):
+        if not (text and text.isascii() and text.isprintable()):
             raise BadInput(f"{what} is {text!r}: expected printable ASCII, at least one character")

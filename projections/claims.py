@@ -61,15 +61,17 @@ def planned_arms(registration: RunRegistered, group: Group) -> tuple[str, ...]:
 
 
 def recorded_source(view: RunView, group: Group, side: Side) -> str | None:
-    """Digest of the kernel that a side starts from (before any strict twin); None for baselines and cells without a start.
+    """Digest of the kernel that a side starts from (before any strict twin); None for baselines and cells without a profile.
 
     The start is that of the `on` cell; all cells of a group begin with the same source.
     """
     if side.role == "baseline":
         return None
-    if side.role == "start":
-        return cell_state(view, _cell(group, "on")).start
-    return cell_state(view, _cell(group, side.name)).incumbent
+    state = cell_state(view, _cell(group, "on" if side.role == "start" else side.name))
+    # A start that never came to a profile is no kernel to compare: its gate refused it, or its round was cut off.
+    if state.start not in state.signals:
+        return None
+    return state.start if side.role == "start" else state.incumbent
 
 
 def claim_repetitions(registration: RunRegistered, claim: ClaimRegistered) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ import msgspec
 from .findings import MissingArtifact
 
 _LINES = ('PRECISION = "ieee"', 'PRECISION = "tf32"')
+_CLOCKS = ("cuda_event", "cpu_wall")
 _MOST_BLOCKS = 100_000
 
 
@@ -25,8 +26,10 @@ class Samples(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if len(self.blocks) > _MOST_BLOCKS:
             raise ValueError(f"{len(self.blocks)} blocks, at most {_MOST_BLOCKS} are read")
-        if self.unit != "ns" or self.clock != "cuda_event":
-            raise ValueError(f"expected clock cuda_event and unit ns, found {self.clock} and {self.unit}")
+        if self.unit != "ns" or self.clock not in _CLOCKS:
+            raise ValueError(
+                f"expected a clock of {', '.join(_CLOCKS)} and unit ns, found {self.clock} and {self.unit}"
+            )
 
     def right(self) -> list[int]:
         """All B samples."""

@@ -16,7 +16,7 @@ MOST_ATTEMPTS = 3
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """What a cell leaves to the comparisons after it: start and last incumbent, None where round 0 never came to a kernel."""
+    """What a cell leaves to the comparisons after it: start and last incumbent, no winner where round 0 never came to a profile."""
 
     cell: Cell
     start: str | None
@@ -45,7 +45,9 @@ def walk(setting: Setting, script: Script, findings: Findings) -> Ended:
         _check_end(setting, checker, script, findings)
     start = script.rounds[0].attempted.incumbent if script.rounds else None
     stopped = None if script.stopped is None else script.stopped[0]
-    return Ended(setting.cell, start, state.incumbent if started else None, stopped)
+    # A start that never came to a profile is no kernel to compare: its gate refused it, or its round was cut off.
+    profiled = started and start in state.signals
+    return Ended(setting.cell, start, state.incumbent if profiled else None, stopped)
 
 
 def _check_place(setting: Setting, state: State, previous: Round | None, now: Round, findings: Findings) -> None:

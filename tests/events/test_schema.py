@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -162,13 +163,14 @@ def test_sqlite_utils_can_neither_change_nor_delete(tmp_path: Path) -> None:
     database = sqlite_utils.Database(fill(tmp_path / "ledger.db"))
     events = database.table("events")
     first = dict(next(events.rows_where("seq = 1")))
-    for attack in (
+    attacks: list[Callable[[], object]] = [
         lambda: events.update(1, {"payload": "{}"}),
         lambda: events.delete(1),
         lambda: events.insert({**first, "payload": "{}"}, replace=True),
         lambda: events.insert({**first, "payload": "{}"}, ignore=True),
         lambda: events.upsert({**first, "payload": "{}"}, pk="seq"),
-    ):
+    ]
+    for attack in attacks:
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             attack()
     assert dict(next(events.rows_where("seq = 1"))) == first
@@ -272,7 +274,13 @@ def registration() -> RunRegistered:
 @pytest.fixture
 def views(tmp_path: Path) -> Iterator[sqlite_utils.Database]:
     path = tmp_path / "ledger.db"
-    evidence = {"cell": CELL, "rule": "uncoalesced", "rule_version": 1, "confidence": 0.5, "firings": ()}
+    evidence: dict[str, Any] = {
+        "cell": CELL,
+        "rule": "uncoalesced",
+        "rule_version": 1,
+        "confidence": 0.5,
+        "firings": (),
+    }
     with LedgerWriter(path) as ledger:
         ledger.append("run1", 0, [registration()])
         ledger.append(STREAM, 0, [fired(1), judged(1, "FASTER", ratio=1.5), fired(2), judged(2, "SLOWER", ratio=0.5)])

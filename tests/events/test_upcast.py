@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpusolver.events import UnreadableLedger, codec, decode, upcast
+from gpusolver.events import EVENT_TYPES, UnreadableLedger, decode, upcast
 from gpusolver.events.model import RunStopped
 
 CURRENT = {"RunStopped": 3, "RoundAttempted": 1}
@@ -58,7 +58,7 @@ def test_gaps_strangers_and_duplicates_are_refused(table: dict[tuple[str, int], 
 
 def test_every_event_of_the_vocabulary_has_a_revision() -> None:
     assert upcast.CURRENT["RunStopped"] == 1
-    assert set(upcast.CURRENT) == set(codec.EVENT_TYPES)
+    assert set(upcast.CURRENT) == set(EVENT_TYPES)
 
 
 def older(monkeypatch: pytest.MonkeyPatch, step: upcast.Step) -> bytes:

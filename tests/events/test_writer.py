@@ -136,6 +136,25 @@ def test_a_retry_that_is_not_the_same_is_a_conflict(tmp_path: Path, expected: in
         assert ledger.head()[0] == 3
 
 
+def test_what_another_program_appended_meanwhile_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with LedgerWriter(path) as ledger:
+        ledger.append(STREAM, 0, attempts(1))
+        previous = ledger.head()[1]
+        other = sqlite3.connect(path)
+        row = (2, "run9", 1, "X", "t", "{}", previous, "c" * 64)
+        other.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        other.commit()
+        assert ledger.append(STREAM, 1, [attempt(1)]) == [3]
+        row = (4, STREAM, 3, "X", "t", "{}", ledger.head()[1], "d" * 64)
+        other.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        other.commit()
+        other.close()
+        with pytest.raises(ConcurrencyConflict, match="expected version 2, found 3"):
+            ledger.append(STREAM, 2, [attempt(2)])
+        assert ledger.append(STREAM, 3, attempts(2)) == [5, 6]
+
+
 def test_several_streams_land_together_or_not_at_all(tmp_path: Path) -> None:
     with LedgerWriter(tmp_path / "ledger.db") as ledger:
         batches = [("run1", 0, attempts(2)), ("run2", 0, attempts(1)), ("run1", 2, [attempt(2)])]
