@@ -12,7 +12,7 @@ from .errors import BadInput, UnreadableLedger
 
 APPLICATION_ID = 0x67707531
 USER_VERSION = 1
-SQL = (files(__package__) / "schema.sql").read_text(encoding="utf-8")
+SQL = (files(__package__ or "gpusolver.events") / "schema.sql").read_text(encoding="utf-8")
 
 SALVAGE = (
     "Copy the file, with its -wal if there is one, before anything else; `sqlite3 FILE .recover` extracts what is whole. "

@@ -152,7 +152,7 @@ class LedgerWriter:
 
     def _append(self, stream: str, expected: int, events: list[tuple[str, bytes]], recorded_at: str) -> Iterable[int]:
         head, version = self._head, self._versions.get(stream)
-        if head is None or version != expected:
+        if head is None or version is None or version != expected:
             head, version = self.head(), self.version(stream)
         if version != expected:
             return self._appended_before(stream, expected, version, events)

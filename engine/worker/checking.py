@@ -65,14 +65,14 @@ def _poisoned(device: AnyDevice) -> bool:
 
 def _report(device: AnyDevice, request: Gate, run: Callable[..., Any]) -> bytes:
     reference = load_reference(request.subject.reference).reference
-    draws, trivial, repeat_equal, expected = [], {}, True, torch.empty(0)
-    for index in range(request.draws):
-        inputs = draw(device, request.subject, index)
-        expected = reference(*inputs)
-        draws.append(_one_draw(device, run, inputs, expected))
-        if index == 0:
-            trivial = _trivial_errors(inputs, expected)
-            repeat_equal = _equal(_call(device, run, inputs), _call(device, run, inputs))
+    inputs = draw(device, request.subject, 0)
+    expected = reference(*inputs)
+    draws = [_one_draw(device, run, inputs, expected)]
+    trivial = _trivial_errors(inputs, expected)
+    repeat_equal = _equal(_call(device, run, inputs), _call(device, run, inputs))
+    for index in range(1, request.draws):
+        fresh = draw(device, request.subject, index)
+        draws.append(_one_draw(device, run, fresh, reference(*fresh)))
     dtype = str(inputs[0].dtype).removeprefix("torch.")
     content = {
         "error": None,
@@ -96,8 +96,7 @@ def _one_draw(
 ) -> dict[str, Any]:
     kept = [value.clone() for value in inputs]
     # Freed NaN blocks of the output's size: memory that the candidate does not write reads as NaN, not as an old result.
-    for _ in range(3):
-        poison = torch.full(expected.shape, float("nan"), dtype=inputs[0].dtype, device=device.torch_device)
+    poison = [torch.full_like(expected, float("nan"), dtype=inputs[0].dtype) for _ in range(3)]
     del poison
     out = _call(device, run, inputs)
     row: dict[str, Any] = {

@@ -18,7 +18,7 @@ USER_REPLAY = 3
 class Params(ctypes.Structure):
     """Base of CUPTI's parameter structs; fills `structSize`, which ends with the last field, before any padding."""
 
-    _fields_: ClassVar[Sequence[tuple[str, Any]]] = (("structSize", c_size_t), ("pPriv", c_void_p))
+    _fields_: ClassVar[Sequence[tuple[str, Any]]] = (("structSize", c_size_t), ("pPriv", c_void_p))  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, **fields: object) -> None:
         super().__init__(**fields)
