@@ -11,10 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..events.errors import BadInput, GpuSolverError
 from ..events.writer import LedgerWriter
 from ..problems.contract import names
-from ..projections.runs import RunView
 from .devices import DEVICES, open_executor
 from .executor import Executor
-from .registration import REFERENCE_BATCH, RunRequest
+from .registration import REFERENCE_BATCH, RunRequest, check_request, register
 from .run import Run
 
 _RESTRICTION = (
@@ -56,6 +55,10 @@ def run_command(
         seed=seed,
     )
     try:
+        if resume and not ledger.exists():
+            raise BadInput(f"--resume: expected the ledger of an unfinished run, found no file {ledger}")
+        if not resume:
+            check_request(request)
         executor = open_executor(device, recording)
         try:
             _play(ledger, executor, None if resume else request)
@@ -91,14 +94,16 @@ def _play(path: pathlib.Path, executor: Executor, request: RunRequest | None) ->
     console = Console()
     device = executor.facts().get("device", "unknown device")
     where = "recorded measurements of" if executor.origin else "measuring on"
-    console.print(f"{where} [bold]{device}[/bold]; ledger {path}")
+    console.print(f"{where} {device}; ledger {path}", markup=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    if request is not None:  # what cannot be answered is refused before there is a file
+        executor.check(register("run1", request, executor))
     with LedgerWriter(path) as ledger, Progress(*columns, console=console) as progress:
         task = progress.add_task("cells", total=1)
 
         def watch(done: int, total: int, text: str) -> None:
             progress.update(task, completed=done, total=total)
-            progress.console.print(f"  {text}", highlight=False)
+            progress.console.print(f"  {text}", highlight=False, markup=False)
 
         run = Run(ledger, executor, watch)
         view = run.resume() if request is None else run.start(request)
@@ -106,11 +111,7 @@ def _play(path: pathlib.Path, executor: Executor, request: RunRequest | None) ->
     print_ground(view, console)
     print_report(view, console)
     console.print(_RESTRICTION)
-    _close(view, path, console)
-
-
-def _close(view: RunView, path: pathlib.Path, console: Console) -> None:
-    console.print(f"ledger: {path}. Check it: gpusolver replay {path} --verify")
+    console.print(f"ledger: {path}. Check it: gpusolver replay {path} --verify", markup=False)
 
 
 def _words(text: str) -> tuple[str, ...]:

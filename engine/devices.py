@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import pathlib
 from importlib.resources import files
+from importlib.util import find_spec
 
 from ..events.errors import BadInput, ToolFailed
 from .executor import Executor
@@ -16,7 +17,9 @@ DEFAULT_RECORDING = "recordings/h200.v1/ledger.db"
 def open_executor(device: str, recording: pathlib.Path | None) -> Executor:
     """The executor for `--device`; ToolFailed where `cuda` was asked for and there is none."""
     if device == "auto":
-        device = "recorded" if recording is not None or gpu_count() == 0 else "cuda"
+        # Without torch a GPU is of no use here: the light installation of an auditor answers from the recording.
+        usable = gpu_count() > 0 and find_spec("torch") is not None
+        device = "cuda" if usable and recording is None else "recorded"
     if device == "recorded":
         from .recorded import RecordedExecutor
 

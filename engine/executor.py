@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from ..events.model import Cell, Event, Origin
+from ..events.model import Cell, Event, Origin, RunRegistered
 from ..problems.contract import Problem
 
 
@@ -21,7 +21,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """Which measurement, for which cell. `purpose` tells apart measurements of the same ordered pair of kernels."""
+    """Which measurement, for which cell. `purpose` (profile, floor, final:<comparison>, ...) tells apart measurements of the same ordered pair of kernels."""
 
     cell: Cell
     problem: Problem
@@ -37,6 +37,10 @@ class Executor(Protocol):
 
     def facts(self) -> dict[str, str]:
         """Environment: at least `device` and `compute_capability`."""
+        ...
+
+    def check(self, registration: RunRegistered) -> None:
+        """Raise BadInput for a plan that this executor cannot measure; asked before the first event is written."""
         ...
 
     def calibrate(self) -> Observation:

@@ -82,7 +82,7 @@ class Finals:
         cell = Cell(
             problem=group.problem, contract=group.contract, pool=group.pool, arm="on", repetition=group.repetition
         )
-        purpose = f"final:{pair.comparison}:{group.repetition}"
+        purpose = f"final:{pair.comparison}"
         question = Question(
             cell=cell, problem=problem, purpose=purpose, seed=gate_seed(self._registration.seed, name, 1)
         )

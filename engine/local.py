@@ -10,7 +10,7 @@ import tempfile
 import msgspec
 
 from ..events.errors import ToolFailed
-from ..events.model import Event, Origin
+from ..events.model import Event, Origin, RunRegistered
 from ..problems.contract import reference_path
 from .executor import Observation, Question
 from .worker.protocol import Calibrate, Compare, Count, Gate, Message, Reply, Subject, Sweep
@@ -33,14 +33,12 @@ class LocalExecutor:
         self._facts = self._worker.hello()
         self._lock = _device_lock(self._facts.get("uuid", f"{device}-{os.getpid()}"))
 
-    @property
-    def workers_started(self) -> int:
-        """How many workers this executor has needed so far."""
-        return self._worker.started
-
     def facts(self) -> dict[str, str]:
         """Environment of the worker."""
         return self._facts
+
+    def check(self, registration: RunRegistered) -> None:
+        """Whatever can be registered can be measured."""
 
     def calibrate(self) -> Observation:
         """Ceilings of the device."""
@@ -92,7 +90,12 @@ def _observed(reply: Reply) -> Observation:
 def _device_lock(uuid: str) -> int:
     """One measuring process a card: two would spoil each other's times. Freed by the system when the process ends."""
     path = pathlib.Path(tempfile.gettempdir()) / f"gpusolver-{uuid}.lock"
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except PermissionError:
+        raise ToolFailed(
+            f"{path}: expected to lock the device, found another user's lock file. Remove it, or set TMPDIR."
+        ) from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

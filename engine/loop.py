@@ -82,6 +82,8 @@ class CellLoop:
         text, attempt = self._problem.start, self._state.attempt
         draft.add(self._generated(draft, None, text, "start", "start"))
         gated = self._bench.gate(draft, 0, attempt, text)
+        if gated.outcome in ("timeout", "worker_lost"):
+            raise Interrupted(f"gate of the starting kernel: {gated.outcome}")
         if gated.outcome != "passed":
             self._say(f"round 0: the starting kernel is not fit to measure ({gated.outcome})")
             return

@@ -16,6 +16,9 @@ from ..projections.cell import CellPlan
 from .executor import Executor, Question
 from .records import Draft
 
+# The driver, the device or the installation gives no counters: a fact that lowers the tier. Anything else may pass.
+NO_COUNTERS = ("counters_permission", "counters_unsupported", "counters_library")
+
 Shape = TypeVar("Shape", bound=shapes.Artifact)
 
 
@@ -98,8 +101,7 @@ class Bench:
         if timed.samples is None:
             return timed
         source = draft.keep_source(text)
-        counted = self.executor.count(self.question("count", source, attempt), text, self._metrics)
-        counters = draft.keep_role(counted, "counters") if counted.status == "ok" else None
+        counters = self._counters(draft, source, attempt, text)
         seen = None if counters is None else _shape(draft, shapes.Counters, counters)
         listed, plan = _shape(draft, shapes.Launches, launches), self._plan
         event = Profiled(
@@ -117,6 +119,17 @@ class Bench:
         )
         draft.add(event)
         return timed
+
+    def _counters(self, draft: Draft, source: str, attempt: int, text: str) -> str | None:
+        """Digest of the counters, or of the record of why there can be none; a passing fault interrupts the round."""
+        seen = self.executor.count(self.question("count", source, attempt), text, self._metrics)
+        if seen.status == "ok":
+            return draft.keep_role(seen, "counters")
+        if seen.status not in NO_COUNTERS:
+            raise Interrupted(f"counters: {seen.status}: {seen.text[:500]}")
+        facts = {"refused": seen.status, "text": seen.text[:2000]}
+        none = shapes.Counters(collector="none", passes=0, chip="", cache="unknown", metrics={})
+        return draft.keep(shapes.encode(none, facts))
 
     def floor(self, draft: Draft, round_: int, text: str, timed: Timed) -> None:
         """Record the A/A noise floor that samples of a source against itself give."""

@@ -1,4 +1,4 @@
-"""What a run registers before its first measurement: plan, problems, rules, policy, statistics, claims, code, environment."""
+"""What a run registers before its first measurement: plan, problems, policy, statistics, claims, code, environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 from .. import __version__
 from ..events.errors import BadInput
 from ..events.model import Cell, ClaimRegistered, Policy, RunRegistered, Statistics
-from ..problems.contract import CONTRACTS, declared, load, names
+from ..problems.contract import CONTRACTS, declared, load
 from ..projections.cell import arm_policy
 from .executor import Executor
 
@@ -37,8 +37,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def register(run: str, request: RunRequest, executor: Executor) -> RunRegistered:
-    """The registration of a run; BadInput for a problem, arm, contract or pool that there is none of."""
-    _check(request)
+    """The registration of a run; BadInput for what `check_request` refuses."""
+    check_request(request)
     problems = tuple(declared(load(name), request.pool) for name in dict.fromkeys(request.problems))
     return RunRegistered(
         run=run,
@@ -84,13 +84,19 @@ def _plan(request: RunRequest) -> tuple[Cell, ...]:
     return tuple(cells)
 
 
-def _check(request: RunRequest) -> None:
+def check_request(request: RunRequest) -> None:
+    """BadInput for a problem, arm, contract or number that a run cannot have; costs nothing and writes nothing."""
+    for what, words in (("--problems", request.problems), ("--arms", request.arms), ("--contract", request.contracts)):
+        if not words:
+            raise BadInput(f"{what}: expected at least one, found none")
+    for name in request.problems:
+        load(name)
     for arm in request.arms:
         arm_policy(arm)
     unknown = [c for c in request.contracts if c not in CONTRACTS]
     if unknown:
         raise BadInput(f"--contract: expected some of {', '.join(CONTRACTS)}; found {', '.join(unknown)}")
-    strangers = [name for name in request.repetitions if name not in names()]
+    strangers = [name for name in request.repetitions if name not in request.problems]
     if strangers:
         raise BadInput(f"--repetitions: expected problems of this run, found {', '.join(strangers)}")
     for what, number in (

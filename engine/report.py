@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..events.model import HeadToHead
@@ -42,6 +43,7 @@ _ARMS_TITLE = """Arms (median of cold-L2 samples, us)
 failed = rounds that counted against their rule; - rule = retired"""
 _SIGNALS_TITLE = """Signals, cold L2 (- where a kernel has no such signal, which is not 0)
 bytes/copy = bytes that must move, over the measured copy ceiling
+(a kernel that only reads can beat a copy, and so its floor)
 moved/min = DRAM bytes over bytes that must move
 tensor inst = real tensor instructions, load-immediates excluded"""
 _GAINS_TITLE = """Head to head: median of left/right over ABBA pairs, cold L2
@@ -53,7 +55,9 @@ above 1 the winner is faster"""
 
 
 def print_report(view: RunView, console: Console) -> None:
-    """The run's tables."""
+    """The run's tables; none for a run without registration."""
+    if view.registration is None:
+        return
     found = rows(view)
     console.print(_arms(found))
     console.print(_signals(view))
@@ -66,14 +70,18 @@ def print_report(view: RunView, console: Console) -> None:
 def print_ground(view: RunView, console: Console) -> None:
     """Where the measurements come from: said before anything else."""
     registration = view.registration
-    assert registration is not None
-    device = registration.environment.get("device", "unknown device")
+    if registration is None:
+        console.print("no RunRegistered: these events belong to no run; gpusolver replay says what is wrong")
+        return
+    device = plain(registration.environment.get("device", "unknown device"))
     if registration.origin is None:
-        console.print(f"measured on: {device}")
+        note = ": times of the CPU stand-in measure no GPU" if registration.environment.get("uuid") is None else ""
+        console.print(f"measured on: {device}{note}", markup=False)
         return
     console.print(
-        f"[bold]recorded measurements[/bold] of {device}: nothing is measured here. "
-        f"Recording: {registration.origin.events} events, head {registration.origin.head[:16]}"
+        f"recorded measurements of {device}: nothing is measured here. "
+        f"Recording: {registration.origin.events} events, head {plain(registration.origin.head[:16])}",
+        markup=False,
     )
 
 
@@ -91,22 +99,27 @@ def _arms(found: tuple[AblationRow, ...]) -> Table:
     table.add_column("stopped by", no_wrap=True)
     for row in found:
         for index, arm in enumerate(row.arms):
-            table.add_row(_place(row.group) if index == 0 else "", arm.arm, *_arm(arm))
+            table.add_row(_place(row.group) if index == 0 else "", plain(arm.arm), *_arm(arm))
             for rule in arm.retired:
-                table.add_row(*[""] * 6, f"- {rule}", style="dim")
+                table.add_row(*[""] * 6, f"- {plain(rule)}", style="dim")
     return table
+
+
+def plain(text: str) -> str:
+    """A ledger's text as text: no control characters, and nothing that the terminal library would read as markup."""
+    return escape("".join(c if c.isprintable() else "\ufffd" for c in text))
 
 
 def _place(group: Group) -> str:
     """Problem, with what differs from the default beside it."""
     contract = "" if group.contract == "tf32-allowed" else f" {group.contract}"
     pool = "" if group.pool == "flags" else f" pool {group.pool}"
-    return f"{group.problem}{contract}{pool}{f' #{group.repetition}' if group.repetition > 1 else ''}"
+    return plain(f"{group.problem}{contract}{pool}{f' #{group.repetition}' if group.repetition > 1 else ''}")
 
 
 def _arm(arm: ArmRow) -> tuple[str, ...]:
     times = ("-" if value is None else f"{value:.1f}" for value in (arm.start_us, arm.end_us))
-    return (*times, str(arm.rounds), str(arm.misfires), arm.stop_rule or arm.stop or "unfinished")
+    return (*times, str(arm.rounds), str(arm.misfires), plain(arm.stop_rule or arm.stop or "unfinished"))
 
 
 def _signals(view: RunView) -> Table:
@@ -144,18 +157,23 @@ def _ratio(entry: HeadToHead | None) -> str:
         return "-"
     if entry.outcome == "identical":
         return "same"
-    return entry.outcome if entry.interval is None else f"{entry.interval.median:.2f}x"
+    return plain(entry.outcome) if entry.interval is None else f"{entry.interval.median:.2f}x"
 
 
 def _claims(view: RunView) -> Table:
     assert view.registration is not None
-    table = _table("Claims, registered before the first measurement", (), ())
+    recorded = view.registration.origin is not None
+    ground = "answered from a recording, not pre-registered" if recorded else "registered before the first measurement"
+    table = _table(f"Claims, {ground}", (), ())
     table.add_column("claim")
     for name in ("bound", "medians", "answer"):
         table.add_column(name)
     registered = {claim.claim: claim for claim in view.registration.claims}
     for stated in view.claims:
-        claim = registered[stated.claim]
+        claim = registered.get(stated.claim)
+        if claim is None:
+            table.add_row(plain(stated.claim), "-", "-", "never registered")
+            continue
         medians = ", ".join(f"{median:.3f}" for median in stated.medians) or "-"
-        table.add_row(claim.text, f"{claim.at_least:.{claim.decimals}f}", medians, stated.answer)
+        table.add_row(plain(claim.text), f"{claim.at_least:g}", medians, stated.answer)
     return table

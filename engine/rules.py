@@ -11,8 +11,7 @@ import msgspec
 
 from ..events.errors import BadInput
 from ..events.model import Gain, Rule
-
-CONTRACTS = frozenset({"fp32-strict", "tf32-allowed", "bf16-allowed"})
+from ..problems.contract import CONTRACTS
 
 # TOML has no null, and most rules need no entry for these.
 _DEFAULTS: dict[str, Any] = {"stop": False, "prescription": None, "guards": (), "contracts": ()}
@@ -79,7 +78,7 @@ def _fault(rule: Rule) -> str | None:
         return "expected at least one clause; a rule without clauses would fire on every kernel"
     if rule.stop == (rule.prescription is not None):
         return f"expected either stop = true or a prescription, found stop {rule.stop} and {rule.prescription!r}"
-    unknown = sorted(set(rule.contracts) - CONTRACTS)
+    unknown = sorted(set(rule.contracts) - set(CONTRACTS))
     if unknown:
         return f"contracts: expected some of {sorted(CONTRACTS)}, found {unknown}"
     numbers = (

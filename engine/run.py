@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..events.errors import BadInput
-from ..events.model import Cell, DeviceCalibrated, Event, RuleSeeded, RunStopped
+from ..events.model import Cell, DeviceCalibrated, Event, RuleSeeded, RunRegistered, RunStopped
 from ..events.writer import LedgerWriter
 from ..problems.contract import load
 from ..profilers import artifacts as shapes
@@ -41,7 +41,9 @@ class Run:
                 f"{self._ledger.path}: {unfinished[-1]} is unfinished. Go on with --resume, or name another --ledger."
             )
         self._run = f"run{len(views) + 1}"
-        self._append(register(self._run, request, self._executor))
+        registration = register(self._run, request, self._executor)
+        self._executor.check(registration)
+        self._append(registration)
         return self._play()
 
     def resume(self) -> RunView:
@@ -53,7 +55,10 @@ class Run:
                 f"{self._ledger.path}: expected an unfinished run to resume, found none. Start one without --resume."
             )
         self._run = unfinished[-1]
-        self._same_ground(views[self._run])
+        registration = views[self._run].registration
+        assert registration is not None  # a run's first event, or there is no run
+        self._same_ground(registration)
+        self._executor.check(registration)
         ours = (stored for stored in self._ledger.events() if stored.stream.partition("/")[0] == self._run)
         self._executor.resume([stored.event for stored in ours])
         return self._play()
@@ -120,13 +125,22 @@ class Run:
                 self._append(answer(self._run, claim, view.head_to_heads, claim_repetitions(view.registration, claim)))
         self._append(RunStopped(run=self._run, cell=None, reason="plan completed", rule=None))
 
-    def _same_ground(self, view: RunView) -> None:
-        """A resumed run must be the run that was registered: same executor, recording, device and code."""
-        registration, executor = view.registration, self._executor
-        assert registration is not None
-        found = (executor.name, executor.origin, executor.facts()["device"], code_digests())
-        expected = (registration.executor, registration.origin, registration.environment["device"], registration.code)
-        for what, want, have in zip(("executor", "recording", "device", "code"), expected, found, strict=True):
+    def _same_ground(self, registration: RunRegistered) -> None:
+        """A resumed run must be the run that was registered: same executor, recording, device, code and problems."""
+        executor, code = self._executor, code_digests()
+        changed = {
+            path for path in code.keys() | registration.code.keys() if code.get(path) != registration.code.get(path)
+        }
+        problems = {problem.name: problem.digest for problem in registration.problems}
+        now = {name: load(name).digest for name in problems}
+        ground: tuple[tuple[str, object, object], ...] = (
+            ("executor", registration.executor, executor.name),
+            ("recording", registration.origin, executor.origin),
+            ("device", registration.environment["device"], executor.facts()["device"]),
+            ("code (changed files)", [], sorted(changed)),
+            ("problem", problems, now),
+        )
+        for what, want, have in ground:
             if want != have:
                 raise BadInput(
                     f"{self._ledger.path}: {self._run} was registered with another {what} (expected {_brief(want)}, "
@@ -147,4 +161,4 @@ class Run:
 
 
 def _brief(value: object) -> str:
-    return str(value)[:120]
+    return str(value)[:300]

@@ -17,7 +17,7 @@ import msgspec
 
 from .. import __path__ as package_path
 from ..events.errors import ToolFailed
-from .worker.protocol import Hello, Message, Reply, receive, send
+from .worker.protocol import LENGTH, MAX_FRAME, Hello, Message, Reply, frame
 
 START_LIMIT_S = 120.0
 
@@ -42,8 +42,9 @@ class WorkerProcess:
             self._start()
         assert self._child is not None and self._child.stdin is not None and self._child.stdout is not None
         try:
-            send(self._child.stdin, message)
-            payload = _receive_within(self._child.stdout, limit_s)
+            deadline = time.monotonic() + limit_s
+            _send_within(self._child.stdin, message, deadline)
+            payload = _receive_within(self._child.stdout, deadline)
         except TimeoutError:
             self.kill()
             return Reply(status="timeout", text=f"no answer within {limit_s:.0f} s; worker killed")
@@ -104,6 +105,7 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
+            bufsize=0,
             env=environment,
             start_new_session=True,
         )
@@ -120,10 +122,33 @@ class WorkerProcess:
         return reply.facts
 
 
-def _receive_within(stream: IO[bytes], limit_s: float) -> bytes | None:
-    """One frame, waiting at most `limit_s` for its first byte and again for the rest; raises TimeoutError."""
-    deadline = time.monotonic() + limit_s
-    ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
-    if not ready:
-        raise TimeoutError
-    return receive(stream)
+def _receive_within(stream: IO[bytes], deadline: float) -> bytes | None:
+    """One frame's payload, or None where the pipe ends first; raises TimeoutError at the deadline, whatever has come by then."""
+    head = _read(stream, LENGTH.size, deadline)
+    if head is None:
+        return None
+    (size,) = LENGTH.unpack(head)
+    if size > MAX_FRAME:
+        raise ValueError(f"frame of {size} bytes; at most {MAX_FRAME} expected")
+    return _read(stream, size, deadline)
+
+
+def _read(stream: IO[bytes], size: int, deadline: float) -> bytes | None:
+    found = bytearray()
+    while len(found) < size:
+        if not select.select([stream], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            raise TimeoutError
+        part = os.read(stream.fileno(), min(size - len(found), 1 << 20))
+        if not part:
+            return None
+        found += part
+    return bytes(found)
+
+
+def _send_within(stream: IO[bytes], message: Message, deadline: float) -> None:
+    """Write one frame to a worker that may have stopped reading; raises TimeoutError at the deadline."""
+    left = memoryview(frame(message))
+    while left:
+        if not select.select([], [stream], [], max(0.0, deadline - time.monotonic()))[1]:
+            raise TimeoutError
+        left = left[os.write(stream.fileno(), left[: select.PIPE_BUF]) :]

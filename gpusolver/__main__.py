@@ -6,6 +6,8 @@ import importlib
 
 import click
 
+from . import __version__
+
 _COMMANDS = {
     "run": ("gpusolver.engine.cli", "run_command"),
     "report": ("gpusolver.engine.cli", "report_command"),
@@ -29,7 +31,7 @@ class _Lazy(click.Group):
 
 
 @click.group(cls=_Lazy)
-@click.version_option(package_name="gpusolver", prog_name="gpusolver")
+@click.version_option(version=__version__, prog_name="gpusolver")
 def main() -> None:
     """Faster GPU kernels by measured, replayable rules."""
 

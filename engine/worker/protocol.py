@@ -7,7 +7,7 @@ from typing import IO
 
 import msgspec
 
-_LENGTH = struct.Struct(">Q")
+LENGTH = struct.Struct(">Q")
 MAX_FRAME = 1 << 30
 
 
@@ -78,19 +78,24 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     exiting: bool = False
 
 
+def frame(message: Message | Reply) -> bytes:
+    """One frame: the payload's length in 8 bytes, big-endian, and the payload."""
+    payload = msgspec.msgpack.encode(message)
+    return LENGTH.pack(len(payload)) + payload
+
+
 def send(stream: IO[bytes], message: Message | Reply) -> None:
     """Write one frame."""
-    payload = msgspec.msgpack.encode(message)
-    stream.write(_LENGTH.pack(len(payload)) + payload)
+    stream.write(frame(message))
     stream.flush()
 
 
 def receive(stream: IO[bytes]) -> bytes | None:
     """Read one frame's payload, or None at the end of the stream; raises ValueError for a frame that cannot be ours."""
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
+    head = stream.read(LENGTH.size)
+    if len(head) < LENGTH.size:
         return None
-    (size,) = _LENGTH.unpack(head)
+    (size,) = LENGTH.unpack(head)
     if size > MAX_FRAME:
         raise ValueError(f"frame of {size} bytes; at most {MAX_FRAME} expected")
     payload = stream.read(size)

@@ -66,12 +66,14 @@ def sweep(device: AnyDevice, request: Sweep) -> bytes:
     """The `sweep` artifact: the sources' samples taken in turn, so that drift meets all of them alike."""
     runs = [_ready(device, source, request.subject) for source in request.sources]
     taken: list[list[int] | None] = [None if ready is None else [] for ready in runs]
+    began = time.perf_counter()
     for index in range(request.samples):
         inputs = draw(device, request.subject, index)
         for times, ready in zip(taken, runs, strict=True):
             if times is not None and ready is not None:
                 times.append(_sample(device, ready[0], inputs, ready[1]))
-    return msgspec.json.encode({"unit": "ns", "clock": device.clock, "cache": device.cache, "samples": taken})
+    facts = {"clock": device.clock, "cache": device.cache, "wall_s": time.perf_counter() - began}
+    return msgspec.json.encode({"unit": "ns", "samples": taken, **facts})
 
 
 def _ready(device: AnyDevice, source: str, subject: Subject) -> tuple[Callable[..., Any], float] | None:

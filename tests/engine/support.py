@@ -17,7 +17,7 @@ import msgspec
 from gpusolver.engine.executor import Observation, Question
 from gpusolver.engine.registration import RunRequest
 from gpusolver.engine.run import Run
-from gpusolver.events.model import Event, Origin, RoundJudged, RuleFired
+from gpusolver.events.model import Event, Origin, RoundJudged, RuleFired, RunRegistered
 from gpusolver.events.reader import LedgerReader
 from gpusolver.events.rows import Recorded
 from gpusolver.events.writer import LedgerWriter
@@ -97,11 +97,15 @@ class FakeExecutor:
     ) -> None:
         self._kernels, self._faults, self._device, self._before = kernels, faults or {}, device, before
         self.calls: Counter[str] = Counter()
+        self.checked: list[RunRegistered] = []
         self.resumed: list[Event] = []
         self.closed = False
 
     def facts(self) -> dict[str, str]:
         return {"device": self._device, "compute_capability": "9.0", "made_up": "yes"}
+
+    def check(self, registration: RunRegistered) -> None:
+        self.checked.append(registration)
 
     def calibrate(self) -> Observation:
         # 4 GB per copy in 1 ms: 4000 GB/s.

@@ -237,11 +237,11 @@ def test_an_attempt_is_durable_before_the_first_measurement_and_its_round_lands_
 # --- infrastructure faults --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fault", [("gate", 2), ("gate", 7), ("sweep", 1), ("compare", 3)])
+@pytest.mark.parametrize("fault", [("gate", 2), ("gate", 7), ("sweep", 1), ("compare", 3), ("count", 2)])
 def test_an_infrastructure_fault_interrupts_the_round_and_changes_no_outcome(
     story: Path, tmp_path: Path, fault: tuple[str, int]
 ) -> None:
-    """Gate 2 is round 1's, gate 7 round 6's; compare 3 is the noise floor of round 5's winner."""
+    """Gate 2 is round 1's, gate 7 round 6's; compare 3 is the noise floor of round 5's winner, count 2 its counters."""
     events = cell_events(faulty(tmp_path, {fault: "context_lost"}), "on")
     assert verdicts(events) == verdicts(cell_events(story, "on"))
     (cut,) = only(events, RoundInterrupted)
@@ -328,6 +328,16 @@ def test_a_starting_kernel_that_is_wrong_ends_the_cell_at_round_zero(tmp_path: P
     events = cell_events(path, "on")
     assert [type(e).__name__ for e in events] == ["RoundAttempted", "KernelGenerated", "KernelGated", "RunStopped"]
     assert only(events, RunStopped)[0].reason == "start unfit"
+    assert_verifies(path)
+
+
+@pytest.mark.parametrize("fault", ["timeout", "worker_lost"])
+def test_a_starting_kernel_lost_with_its_worker_is_tried_again_before_the_cell_ends(tmp_path: Path, fault: str) -> None:
+    """Whether the kernel or the machine was at fault cannot be known from one loss."""
+    path = scripted(tmp_path, lambda text: replace(matmul_story(text), fault=fault))
+    events = cell_events(path, "on")
+    assert [(e.round, e.attempt) for e in only(events, RoundInterrupted)] == [(0, 1), (0, 2), (0, 3)]
+    assert only(events, RunStopped)[0].reason == "interrupted too often"
     assert_verifies(path)
 
 
