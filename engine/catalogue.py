@@ -22,9 +22,12 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
-def candidate_for(draft: Draft, executor: Executor, question: Question, fired: RuleFired, incumbent: str) -> Candidate:
+def candidate_for(
+    draft: Draft, executor: Executor, question: Question, fired: RuleFired, incumbent: str, margin: float
+) -> Candidate:
     """The candidate of a firing; a template's configuration is chosen by measurement and recorded in the draft.
 
+    `margin`: configurations within it of the fastest are equals, of which the first registered is taken.
     Raises Interrupted where the sweep could not be measured, or no configuration of it runs.
     """
     assert fired.prescription is not None  # only stop rules have none, and they prescribe nothing
@@ -35,17 +38,23 @@ def candidate_for(draft: Draft, executor: Executor, question: Question, fired: R
     name = f"{fired.prescription}:{variant.file}"
     if variant.kind == "file":
         return Candidate(generator="file", variant=name, source=variant.source)
-    source = _swept(draft, executor, question, fired, variant, variant.source)
+    source = _swept(draft, executor, question, fired, variant, variant.source, margin)
     return Candidate(generator="template", variant=name, source=source)
 
 
 def _swept(
-    draft: Draft, executor: Executor, question: Question, fired: RuleFired, variant: Variant, template: str
+    draft: Draft,
+    executor: Executor,
+    question: Question,
+    fired: RuleFired,
+    variant: Variant,
+    template: str,
+    margin: float,
 ) -> str:
     sources = tuple(with_config(template, config) for config in variant.configs)
     seen = executor.sweep(question, template, sources)
     name = draft.keep_role(seen, "sweep")
-    chosen = None if name is None else choose(shapes.decode(shapes.Sweep, draft.artifacts[name][0]))
+    chosen = None if name is None else choose(shapes.decode(shapes.Sweep, draft.artifacts[name][0]), margin)
     if seen.status != "ok" or name is None or chosen is None:
         raise Interrupted(f"sweep of {variant.file}: {seen.status}: {seen.text[:500] or 'no configuration runs'}")
     event = TilesSwept(

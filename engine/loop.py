@@ -97,7 +97,8 @@ class CellLoop:
         fired = self._firing(found, self._state.round, self._state.attempt)
         draft.add(fired)
         question = self._bench.question("sweep", draft.keep_source(incumbent), self._state.attempt)
-        made = candidate_for(draft, self._bench.executor, question, fired, incumbent)
+        margin = self._plan.statistics.margin
+        made = candidate_for(draft, self._bench.executor, question, fired, incumbent, margin)
         draft.add(self._generated(draft, fired.firing, made.source, made.generator, made.variant))
         judged = self._measure(draft, made.source, incumbent)
         if judged.verdict == "FASTER":

@@ -45,15 +45,15 @@ class WorkerProcess:
             deadline = time.monotonic() + limit_s
             _send_within(self._child.stdin, message, deadline)
             payload = _receive_within(self._child.stdout, deadline)
+            reply = None if payload is None else msgspec.msgpack.decode(payload, type=Reply)
         except TimeoutError:
             self.kill()
             return Reply(status="timeout", text=f"no answer within {limit_s:.0f} s; worker killed")
-        except (OSError, ValueError) as error:
-            payload = None
+        except (OSError, ValueError, msgspec.DecodeError) as error:  # a candidate may write into the pipe
+            reply = None
             sys.stderr.write(f"worker pipe: {error}\n")
-        if payload is None:
+        if reply is None:
             return self._lost()
-        reply = msgspec.msgpack.decode(payload, type=Reply)
         if reply.exiting:
             self.kill()
         return reply

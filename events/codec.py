@@ -53,11 +53,6 @@ def decode(type_: str, payload: bytes) -> Event:
     return event if event.rev == upcast.CURRENT[type_] else _decode_older(type_, payload, None)
 
 
-def reencode(event: Event) -> bytes:
-    """The payload bytes of a decoded event, unproved: what `encode` gave, unless the stored text was spelt otherwise."""
-    return _ENCODER.encode(event)
-
-
 def _decode_older(type_: str, payload: bytes, error: Exception | None) -> Event:
     """Decode by way of the upcast steps; without an older revision the first error stands."""
     current = upcast.CURRENT[type_]

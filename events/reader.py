@@ -10,12 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from . import schema
+from . import cells, schema
 from .artifacts import digest as digest_of
 from .artifacts import unpack
 from .chain import GENESIS
 from .codec import decode
 from .errors import UnreadableLedger
+from .files import beside, in_wal_mode, real, refuse_stray_wal, size
 from .rows import ArtifactRow, Recorded, Row
 from .schema import SchemaObject
 
@@ -33,7 +34,7 @@ class LedgerReader:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = real(path)
         schema.require_sqlite()
         with self._explained():
             self._connection, self.notices = connect_read_only(self.path)
@@ -63,15 +64,15 @@ class LedgerReader:
         read = 0
         with self._explained():
             try:
-                for cells in self._connection.execute(_ROWS, (0,)):
-                    yield _row(cells)
+                for found in self._connection.execute(_ROWS, (0,)):
+                    yield cells.row(found)
                     read += 1
                 return
             except sqlite3.OperationalError as error:
                 if "decode to UTF-8" not in str(error):
                     raise
             # A text cell is not UTF-8: read on from that row with texts as bytes.
-            yield from map(_row, self._as_bytes(_ROWS, (read,)))
+            yield from map(cells.row, self._as_bytes(_ROWS, (read,)))
 
     def recorded(self, stream: str | None = None) -> Iterator[Recorded]:
         """Every event decoded (upcast where older), by seq; of one stream if given. Checks no hash: that is replay's."""
@@ -84,13 +85,13 @@ class LedgerReader:
         with self._explained():
             query = "SELECT seq, CAST(hash AS BLOB) FROM events ORDER BY seq DESC LIMIT 1"
             found = self._connection.execute(query).fetchone()
-            return (0, GENESIS) if found is None else (_int(found[0]), _text(found[1]))
+            return (0, GENESIS) if found is None else (cells.whole(found[0]), cells.text(found[1]))
 
     def artifact(self, digest: str) -> bytes:
         """The uncompressed bytes under `digest`, hashed again; UnreadableLedger if absent, damaged or other bytes."""
         with self._explained():
             query = f"{_ARTIFACTS} WHERE digest = ?"
-            found = next(map(_artifact, self._as_bytes(query, (digest,))), None)
+            found = next(map(cells.artifact, self._as_bytes(query, (digest,))), None)
         if found is None:
             raise UnreadableLedger(
                 f"{self.path}: no artifact {digest}; the file is not whole, or the digest is mistyped"
@@ -100,7 +101,7 @@ class LedgerReader:
     def artifact_rows(self) -> Iterator[ArtifactRow]:
         """Every artifact as stored, still packed, by digest, checking nothing."""
         with self._explained():
-            yield from map(_artifact, self._as_bytes(f"{_ARTIFACTS} ORDER BY digest", ()))
+            yield from map(cells.artifact, self._as_bytes(f"{_ARTIFACTS} ORDER BY digest", ()))
 
     def schema_objects(self) -> tuple[SchemaObject, ...]:
         """(type, name, sql) of everything in the database; compare with `schema.published()`."""
@@ -122,30 +123,32 @@ class LedgerReader:
             raise UnreadableLedger(f"{self.path} cannot be read: {error}. {_advice(self.path)}") from error
 
     def _as_bytes(self, query: str, parameters: tuple[object, ...]) -> Iterator[tuple[object, ...]]:
-        """Rows whose texts are marked as `_Text`, so that text, blob and undecodable text can be told apart."""
+        """Rows whose texts are marked as `cells.Text`, so that text, blob and undecodable text can be told apart."""
         cursor = self._connection.cursor()
-        self._connection.text_factory = _Text
+        self._connection.text_factory = cells.Text
         try:
             cursor.execute(query, parameters)
-            while (cells := cursor.fetchone()) is not None:
+            while (found := cursor.fetchone()) is not None:
                 self._connection.text_factory = str
-                yield cells
-                self._connection.text_factory = _Text
+                yield found
+                self._connection.text_factory = cells.Text
         finally:
             self._connection.text_factory = str
 
 
 def connect_read_only(path: Path) -> tuple[sqlite3.Connection, tuple[str, ...]]:
     """A connection that can change nothing and trusts nothing, and notices on what may be missing beside the file."""
-    header = _header(path)
+    path = real(path)
+    closed = not in_wal_mode(path)
+    refuse_stray_wal(path)
     mode = "mode=ro"
     notices: tuple[str, ...] = ()
-    if header[18:20] == b"\2\2" and _nothing_beside(path):
+    if not closed and _nothing_beside(path):
         # For a file in WAL mode mode=ro would leave -wal and -shm behind, or fail on read-only media; with nothing
         # beside the file, nothing is missed by not looking there.
         mode = "mode=ro&immutable=1"
         notice = (
-            f"{path} was not closed by its writer and has no {_wal(path).name} beside it: if that file was left behind in "
+            f"{path} was not closed by its writer and has no {path.name}-wal beside it: if that file was left behind in "
             "a copy, the newest events are missing; compare the head with one kept elsewhere"
         )
         notices = (notice,)
@@ -155,42 +158,20 @@ def connect_read_only(path: Path) -> tuple[sqlite3.Connection, tuple[str, ...]]:
     return connection, notices
 
 
-def _header(path: Path) -> bytes:
-    """The first 100 bytes of an SQLite file."""
-    if path.is_dir():
-        raise UnreadableLedger(f"{path} is a directory; expected a ledger file")
-    try:
-        with path.open("rb") as file:
-            header = file.read(100)
-    except OSError as error:
-        raise UnreadableLedger(f"{path} cannot be read: {error.strerror}; expected a ledger file") from error
-    if not header.startswith(b"SQLite format 3\0"):
-        raise UnreadableLedger(f"{path} is not a ledger: it is no SQLite database ({len(header) or 'no'} bytes read)")
-    return header
-
-
-def _wal(path: Path) -> Path:
-    return path.with_name(path.name + "-wal")
-
-
 def _nothing_beside(path: Path) -> bool:
     """No -wal, or an empty one where no writer can be at work."""
-    wal = _wal(path)
+    wal = beside(path, "-wal")
     return not wal.exists() or (wal.stat().st_size == 0 and not os.access(path.parent, os.W_OK))
 
 
 def _advice(path: Path) -> str:
-    wal = _wal(path)
-    if wal.exists() and wal.stat().st_size:
+    wal = beside(path, "-wal")
+    if size(wal):
         return (
             f"{wal.name} beside it holds newer events, and reading both needs a folder that can be written to: copy "
             f"{path.name} and {wal.name} together into one"
         )
     return schema.SALVAGE
-
-
-class _Text(bytes):
-    """The bytes of a cell stored as text."""
 
 
 def recorded(row: Row, path: Path) -> Recorded:
@@ -213,60 +194,3 @@ def checked_artifact(row: ArtifactRow, digest: str, path: Path) -> bytes:
     if (found := digest_of(content)) != digest:
         raise UnreadableLedger(f"{path}: artifact {digest}: its bytes have the digest {found}; the file was altered")
     return content
-
-
-# --- cells, which may be anything in a hostile file ---
-
-
-def _row(cells: tuple[object, ...]) -> Row:
-    seq, stream, version, type_, recorded_at, payload, prev_hash, hash_, payload_is_text = cells
-    if (
-        type(seq) is int
-        and type(stream) is str
-        and type(version) is int
-        and type(type_) is str
-        and type(recorded_at) is str
-        and type(payload) is bytes
-        and type(prev_hash) is str
-        and type(hash_) is str
-        and payload_is_text
-    ):
-        return Row(seq, stream, version, type_, recorded_at, payload, prev_hash, hash_)
-    texts = {"stream": stream, "type": type_, "recorded_at": recorded_at, "prev_hash": prev_hash, "hash": hash_}
-    ill = [name for name, cell in {"seq": seq, "version": version}.items() if type(cell) is not int]
-    ill += [name for name, cell in texts.items() if not isinstance(cell, (str, _Text))]
-    ill += [] if payload_is_text else ["payload"]
-    return Row(
-        seq=_int(seq),
-        stream=_text(stream),
-        version=_int(version),
-        type=_text(type_),
-        recorded_at=_text(recorded_at),
-        payload=payload if isinstance(payload, bytes) else b"",
-        prev_hash=_text(prev_hash),
-        hash=_text(hash_),
-        ill=tuple(ill),
-    )
-
-
-def _artifact(cells: tuple[object, ...]) -> ArtifactRow:
-    digest, media_type, size, codec, content = cells
-    ill = [
-        name
-        for name, cell in {"digest": digest, "media_type": media_type, "codec": codec}.items()
-        if not isinstance(cell, _Text)
-    ]
-    ill += [] if type(size) is int else ["size"]
-    ill += [] if type(content) is bytes else ["content"]
-    blob = content if isinstance(content, bytes) else b""
-    return ArtifactRow(_text(digest), _text(media_type), _int(size), _text(codec), bytes(blob), tuple(ill))
-
-
-def _int(cell: object) -> int:
-    return cell if type(cell) is int else 0
-
-
-def _text(cell: object) -> str:
-    if isinstance(cell, bytes):
-        return cell.decode("utf-8", "surrogateescape")
-    return cell if isinstance(cell, str) else ""

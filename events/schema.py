@@ -96,9 +96,12 @@ def _columns(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:
 
 
 def refuse_damaged(connection: sqlite3.Connection, path: Path, *, content: bool) -> None:
-    """Raise UnreadableLedger where quick_check finds damage; with `content` also where a cell breaks its table's rules."""
+    """Raise UnreadableLedger where quick_check finds damage.
+
+    With `content` integrity_check: also where a cell breaks its table's rules, or an index lacks rows of its table.
+    """
     connection.execute(f"PRAGMA ignore_check_constraints = {'OFF' if content else 'ON'}")
-    report = [str(row[0]) for row in connection.execute("PRAGMA quick_check(10000)")]
+    report = [str(row[0]) for row in connection.execute(f"PRAGMA {'integrity' if content else 'quick'}_check(10000)")]
     damage = [line for line in report if line != "ok" and (content or not _CONTENT.search(line))]
     if damage:
         raise UnreadableLedger(f"{path} is damaged: {damage[0]}" + _more(damage) + f". {SALVAGE}")

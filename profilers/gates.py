@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import get_args
 
 from ..events.errors import BadInput
 from ..events.model import Limits, ProblemDeclared
-from .artifacts import Draw, Errors, Expected, Report
+from .artifacts import Draw, Errors, Expected, Fault, Report
 
 
 def gate_seed(registered_seed: int, source_digest: str, attempt: int) -> int:
@@ -21,7 +22,9 @@ def judge_report(report: Report, problem: ProblemDeclared, contract: str) -> tup
     BadInput where the problem states no limits for the contract.
     """
     if report.error is not None:
-        return report.error.outcome, report.error.text
+        # The shape lets no other fault be decoded; one that was built in memory must not pass as an outcome either.
+        known = report.error.outcome in get_args(Fault)
+        return report.error.outcome if known else "run_error", report.error.text
     limits = _limits(problem, contract)
     if not report.draws:
         return "run_error", "no draws"

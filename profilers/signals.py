@@ -43,8 +43,11 @@ def peak(chip: Chip, contract: str) -> float | None:
 
 
 def tier(launches: Launches | None, counters: Counters | None) -> Tier:
-    """How much was collected: `full` with counters, `compiled` with a complete launch list, else `timing`."""
-    if counters is not None:
+    """How much was collected: `full` with counters, `compiled` with a complete launch list, else `timing`.
+
+    Counters of the collector `none` record why none could be read: they count as absent.
+    """
+    if counters is not None and counters.collector != "none":
         return "full"
     return "compiled" if launches is not None and launches.complete else "timing"
 

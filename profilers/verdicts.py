@@ -34,11 +34,11 @@ def margin(statistics: Statistics, noise_floor: float) -> float:
 
 
 def physical_floor_ns(problem: ProblemDeclared, contract: str, chip: Chip) -> float | None:
-    """Shortest possible time in ns by what the data sheet says of DRAM and arithmetic; None where it says nothing."""
+    """Shortest possible time in ns by the data sheet's DRAM rate and peak; None where it lacks either."""
     top = peak(chip, contract)
-    by_memory = [problem.min_bytes / chip.dram_gbps] if chip.dram_gbps else []
-    by_arithmetic = [problem.flops / (top * 1000)] if top else []
-    return max(by_memory + by_arithmetic, default=None)
+    if not top or not chip.dram_gbps:
+        return None
+    return max(problem.min_bytes / chip.dram_gbps, problem.flops / (top * 1000))
 
 
 def judge(

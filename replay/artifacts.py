@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from .findings import MissingArtifact
 
 _LINES = ('PRECISION = "ieee"', 'PRECISION = "tf32"')
-_CLOCKS = ("cuda_event", "cpu_wall")
-_MOST_BLOCKS = 100_000
+CACHES = {"cuda_event": "cold", "cpu_wall": "unknown"}
+"""The state of the caches before a sample, by clock: the stand-in cannot empty any."""
+MOST_BLOCKS = 10_000
+LARGEST_JSON = 8 << 20
+
+# What bounds a value bounds what a forger can put in its place: no time of 0 ns, no negative error or count.
+Nanoseconds = Annotated[int, msgspec.Meta(gt=0)]
+Error = Annotated[float, msgspec.Meta(ge=0)] | None
+Shape = tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
 
 
 class Samples(msgspec.Struct, frozen=True):
@@ -21,15 +28,18 @@ class Samples(msgspec.Struct, frozen=True):
     clock: str
     cache: str
     unit: str
-    blocks: tuple[tuple[int, int, int, int], ...]
+    blocks: tuple[tuple[Nanoseconds, Nanoseconds, Nanoseconds, Nanoseconds], ...]
 
     def __post_init__(self) -> None:
-        if len(self.blocks) > _MOST_BLOCKS:
-            raise ValueError(f"{len(self.blocks)} blocks, at most {_MOST_BLOCKS} are read")
-        if self.unit != "ns" or self.clock not in _CLOCKS:
-            raise ValueError(
-                f"expected a clock of {', '.join(_CLOCKS)} and unit ns, found {self.clock} and {self.unit}"
-            )
+        if len(self.blocks) > MOST_BLOCKS:
+            raise ValueError(f"{len(self.blocks)} blocks, at most {MOST_BLOCKS} are read")
+        if self.unit != "ns" or CACHES.get(self.clock) != self.cache:
+            known = ", ".join(f"{clock} with cache {cache}" for clock, cache in CACHES.items())
+            raise ValueError(f"expected {known}, in ns; found {self.clock} with cache {self.cache}, in {self.unit}")
+
+    def left(self) -> list[int]:
+        """All A samples."""
+        return [a for block in self.blocks for a in block[::3]]
 
     def right(self) -> list[int]:
         """All B samples."""
@@ -40,7 +50,11 @@ class Sweep(msgspec.Struct, frozen=True):
     """One list of samples (ns) per configuration, None where it did not run."""
 
     unit: str
-    samples: tuple[tuple[int, ...] | None, ...]
+    samples: tuple[tuple[Nanoseconds, ...] | None, ...]
+
+    def __post_init__(self) -> None:
+        if self.unit != "ns":
+            raise ValueError(f"expected the unit ns, found {self.unit}")
 
 
 class Kernel(msgspec.Struct, frozen=True):
@@ -70,27 +84,37 @@ class Launches(msgspec.Struct, frozen=True):
 
 
 class Counters(msgspec.Struct, frozen=True):
-    """Metric values summed over the call's kernels; None = could not be collected."""
+    """Metric values summed over the call's kernels; None = could not be collected. Collector `none`: none could be read."""
 
+    collector: str
+    chip: str
     metrics: dict[str, int | float | None]
+
+    def __post_init__(self) -> None:
+        if not self.read() and self.metrics:
+            raise ValueError("metrics of the collector none, which read none")
+
+    def read(self) -> bool:
+        """Whether counters were read at all."""
+        return self.collector != "none"
 
 
 class Errors(msgspec.Struct, frozen=True):
     """Errors against the reference; None counts as above every limit."""
 
-    rel_l2: float | None
-    max_rms: float | None
+    rel_l2: Error
+    max_rms: Error
 
 
 class Draw(Errors, frozen=True):
     """One checked call of the candidate on fresh inputs."""
 
-    shape: Any
-    dtype: Any
+    shape: Shape | None
+    dtype: str | None
     device_ok: bool
     type_ok: bool
     inputs_unchanged: bool
-    nonfinite: int
+    nonfinite: Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -103,8 +127,8 @@ class Failure(msgspec.Struct, frozen=True):
 class Expected(msgspec.Struct, frozen=True):
     """The output's expected shape and element type."""
 
-    shape: Any
-    dtype: Any
+    shape: Shape
+    dtype: str
 
 
 class GateReport(msgspec.Struct, frozen=True):
@@ -120,8 +144,8 @@ class GateReport(msgspec.Struct, frozen=True):
 class Copy(msgspec.Struct, frozen=True):
     """Device copy: bytes read plus bytes written per copy, and the times in ns."""
 
-    bytes: int
-    ns: tuple[int, ...]
+    bytes: Annotated[int, msgspec.Meta(gt=0)]
+    ns: tuple[Nanoseconds, ...]
 
 
 class Calibration(msgspec.Struct, frozen=True):
@@ -134,13 +158,16 @@ T = TypeVar("T")
 
 
 class Shelf:
-    """Artifacts by digest; only those whose bytes were found to have their digest are handed out."""
+    """Artifacts by digest; only those whose bytes were found to have their digest are handed out. `sound`: their sizes."""
 
-    def __init__(self, read: Callable[[str], bytes], sound: frozenset[str]) -> None:
+    def __init__(self, read: Callable[[str], bytes], sound: Mapping[str, int]) -> None:
         self._read = read
         self._sound = sound
         self._decoded: dict[tuple[str, type], Any] = {}
         self._dots: dict[str, bool] = {}
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._sound
 
     def raw(self, digest: str) -> bytes:
         """The uncompressed bytes. Raises MissingArtifact."""
@@ -153,10 +180,14 @@ class Shelf:
         return self.raw(digest).decode()
 
     def json(self, digest: str, shape: type[T]) -> T:
-        """A JSON artifact as `shape`; unknown keys are facts for people and are skipped."""
+        """A JSON artifact as `shape`; unknown keys are facts for people and are skipped. Raises ValueError for other content."""
         key = (digest, shape)
         if key not in self._decoded:
-            self._decoded[key] = msgspec.json.decode(self.raw(digest), type=shape)
+            if self._sound.get(digest, 0) > LARGEST_JSON:
+                raise ValueError(f"{self._sound[digest]} bytes of JSON, at most {LARGEST_JSON} are read")
+            raw = self.raw(digest)
+            json.loads(raw.decode(), object_pairs_hook=_each_key_once)
+            self._decoded[key] = msgspec.json.decode(raw, type=shape)
         found: T = self._decoded[key]
         return found
 
@@ -165,6 +196,18 @@ class Shelf:
         if ttir not in self._dots:
             self._dots[ttir] = b"tt.dot" in self.raw(ttir)
         return self._dots[ttir]
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> None:
+    """Readers differ in which of two equal keys they take, so there must be none."""
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError(f"expected each key once, found {[key for key, _ in pairs][:20]}")
+
+
+def precision_of(source: str) -> str | None:
+    """The precision that a source's one PRECISION line states; None where there is not exactly one."""
+    found = [line for line in source.split("\n") if line in _LINES]
+    return found[0].split('"')[1] if len(found) == 1 else None
 
 
 def with_precision(source: str, precision: str) -> str | None:

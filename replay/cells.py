@@ -10,9 +10,7 @@ from ..events.model import Cell, RoundJudged, RuleFired, RunStopped
 from .evolution import EVOLVING, Tally
 from .findings import Findings, Kind
 from .grammar import Round, Script
-from .rounds import Checker, Setting, State
-
-MOST_ATTEMPTS = 3
+from .rounds import MOST_ATTEMPTS, Checker, Setting, State
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -138,10 +136,10 @@ class _Step:
         source = r.generated.source if r.generated is not None else state.incumbent
         if r.profiled is not None:
             with self._findings.derivation(r.seqs["profiled"], "signals"):
-                self._checker.profiled(r.seqs["profiled"], r.profiled, source, state.incumbent)
+                self._checker.profiled(r.seqs["profiled"], r.profiled, r.gated, state.incumbent)
         if r.floor is not None:
             with self._findings.derivation(r.seqs["floor"], "noise floor"):
-                self._checker.floor(r.seqs["floor"], r.floor, (state.incumbent, source))
+                self._checker.floor(r.seqs["floor"], r.floor, source, r.profiled)
 
     def _verdict(self) -> None:
         r = self._round

@@ -10,7 +10,7 @@ import msgspec
 from ..events.errors import GpuSolverError
 from .diff import Diff, diff
 from .finals import ClaimView
-from .findings import printable
+from .findings import encodable, printable
 from .verify import Report, verify
 from .views import RoundRow, RuleRow, RunView
 
@@ -62,7 +62,7 @@ def diff_command(context: click.Context, left: str, right: str, as_json: bool) -
 
 def _unreadable(context: click.Context, error: GpuSolverError, as_json: bool) -> NoReturn:
     if as_json:
-        click.echo(msgspec.json.encode({"error": str(error)}).decode())
+        click.echo(msgspec.json.encode({"error": encodable(str(error))}).decode())
     else:
         click.echo(f"gpusolver: {printable(str(error))}", err=True)
     context.exit(2)
@@ -125,7 +125,7 @@ def _table(title: str, rows: list[tuple[str, ...]]) -> None:
 
 
 def _print_claim(claim: ClaimView, deep: bool) -> None:
-    _say(f"claim {claim.claim}: {claim.text}", 2)
+    _say(f"claim {claim.claim}: {claim.text} (registered: {claim.comparison} at least {claim.at_least:g})", 2)
     medians = ", ".join(f"{median:.4g}x" for median in claim.stated_medians)
     _say(f"stated      {claim.stated}  {medians}", 4)
     if claim.derived is None:

@@ -7,6 +7,8 @@ import hashlib
 from ..events.model import Limits, ProblemDeclared
 from .artifacts import Draw, Errors, GateReport
 
+FAULTS = ("compile_error", "load_error", "run_error", "timeout", "out_of_memory", "worker_lost")
+
 
 def seed(registered: int, source: str, attempt: int) -> int:
     """The input seed that a source gets in an attempt: fixed by the registration and the source alone."""
@@ -17,7 +19,7 @@ def seed(registered: int, source: str, attempt: int) -> int:
 def outcome(report: GateReport, problem: ProblemDeclared, contract: str) -> str:
     """What the report's facts amount to."""
     if report.error is not None:
-        return report.error.outcome
+        return report.error.outcome if report.error.outcome in FAULTS else "run_error"
     if not report.draws:
         return "run_error"
     limits = problem.limits[contract]
@@ -30,6 +32,23 @@ def outcome(report: GateReport, problem: ProblemDeclared, contract: str) -> str:
         if fault is not None:
             return fault
     return "passed"
+
+
+def misfits(report: GateReport, problem: ProblemDeclared, sized: bool) -> list[str]:
+    """What a sound report of this problem cannot say, in words; `sized`: the call had the problem's declared sizes."""
+    found = []
+    if report.error is not None:
+        if report.error.outcome not in FAULTS:
+            found.append(f"error {report.error.outcome}")
+        return found
+    if report.draws and not report.trivial:
+        found.append("draws, but no trivial answer beside them")
+    if report.draws and report.expected is not None:
+        if report.expected.dtype != problem.dtype:
+            found.append(f"an expected dtype {report.expected.dtype} of a problem in {problem.dtype}")
+        if sized and not set(report.expected.shape) <= {1, *problem.shape.values()}:
+            found.append(f"an expected shape {report.expected.shape} of a problem of sizes {problem.shape}")
+    return found
 
 
 def _fault(draw: Draw, report: GateReport, limits: Limits) -> str | None:

@@ -24,7 +24,7 @@ def copy_gbps(calibration: Calibration) -> float:
 
 def tier(counters: Counters | None, launches: Launches) -> Tier:
     """How much was measured."""
-    if counters is not None:
+    if counters is not None and counters.read():
         return "full"
     return "compiled" if launches.complete else "timing"
 

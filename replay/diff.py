@@ -10,7 +10,7 @@ import msgspec
 from ..events.errors import BadInput
 from ..events.reader import LedgerReader
 from ..events.rows import Row
-from .findings import Finding, as_text
+from .findings import Finding, as_text, encodable
 from .verify import Report, verify
 from .views import RoundRow, RuleRow, RunView
 
@@ -39,8 +39,8 @@ def diff(left: str, right: str) -> Diff:
     (a, a_upto), (b, b_upto) = position(left), position(right)
     report_a, report_b = _report(a, a_upto), _report(b, b_upto)
     return Diff(
-        left,
-        right,
+        encodable(left),
+        encodable(right),
         _first_event(a, a_upto, b, b_upto),
         tuple(_differences(project(report_a), project(report_b))),
         report_a.findings,

@@ -26,6 +26,9 @@ class Tally(msgspec.Struct, frozen=True):
         return (1 + self.successes) / (2 + self.successes + self.failures)
 
 
+_NOTHING = Tally(0, 0, ())
+
+
 class Evidence:
     """A cell's credited outcomes, what they retired and what they promoted."""
 
@@ -41,7 +44,10 @@ class Evidence:
 
     def tally(self, key: RuleKey, context: Context | None = None) -> Tally:
         """The rule's outcomes in one context, or pooled over all."""
-        counted = [o for o in self._outcomes.get(key, ()) if context is None or o[0] == context]
+        outcomes = self._outcomes.get(key)
+        if outcomes is None:
+            return _NOTHING
+        counted = outcomes if context is None else [o for o in outcomes if o[0] == context]
         successes = sum(1 for o in counted if o[1] == "success")
         return Tally(successes, len(counted) - successes, tuple(o[2] for o in counted))
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ..events.model import ClaimRegistered, ClaimStated, HeadToHead, Interval, RunRegistered
+from ..events.model import Cell, Chip, ClaimRegistered, ClaimStated, HeadToHead, Interval, RunRegistered
 from . import statistic
-from .artifacts import Samples, Shelf, with_precision
+from .artifacts import Samples, Shelf, precision_of, with_precision
 from .cells import Ended
 from .claims import Answered, answer, bounds
 from .findings import Findings
@@ -17,6 +17,12 @@ from .findings import Findings
 Group = tuple[str, str, str, int]
 Side = tuple[str, bool]
 Ratio = tuple[float, float, float]
+Pins = dict[tuple[str, str], str]
+"""Strict twin of a baseline by (problem's digest, `eager` or `compile`): it is the same in the whole ledger."""
+
+OPEN = ""
+"""A side that the page leaves open: a baseline, whose source is the problem's. None is a side that does not exist."""
+PRECISIONS = {"fp32": "ieee", "tf32": "tf32"}
 
 # comparison: (left, right), each an arm or the start, and whether its strict twin is meant
 PAIRS: dict[str, tuple[Side, Side]] = {
@@ -35,50 +41,90 @@ def baselines(contract: str) -> tuple[str, ...]:
     return strict if contract == "fp32-strict" else (*strict, "eager_tf32", "compile_tf32")
 
 
-class Finals:
-    """The comparisons of one run against what its cells left."""
+def comparisons(contract: str) -> tuple[str, ...]:
+    """Every comparison that there can be under a contract."""
+    return (*PAIRS, *(f"versus:{name}" for name in baselines(contract)))
 
-    def __init__(self, run: RunRegistered, ended: Iterable[Ended], shelf: Shelf, findings: Findings) -> None:
-        self._run, self._shelf, self._findings = run, shelf, findings
-        self._ended: dict[Group, dict[str, Ended]] = {}
+
+def _group(cell: Cell) -> Group:
+    return cell.problem, cell.contract, cell.pool, cell.repetition
+
+
+class Finals:
+    """The comparisons of one run against what its cells left. `made`: strict twins of what templates and files gave."""
+
+    def __init__(
+        self,
+        run: RunRegistered,
+        ended: Iterable[Ended],
+        chip: Chip | None,
+        made: set[str],
+        pins: Pins,
+        shelf: Shelf,
+        findings: Findings,
+    ) -> None:
+        self._run, self._chip, self._made, self._pins = run, chip, made, pins
+        self._shelf, self._findings = shelf, findings
+        self._planned: dict[Group, list[str]] = {}
+        for cell in run.plan:
+            self._planned.setdefault(_group(cell), []).append(cell.arm)
+        self._ended: dict[Group, dict[str, Ended]] = {group: {} for group in self._planned}
         for end in ended:
-            cell = end.cell
-            group = (cell.problem, cell.contract, cell.pool, cell.repetition)
-            self._ended.setdefault(group, {})[cell.arm] = end
+            self._ended[_group(end.cell)][end.cell.arm] = end
         self.ratios: dict[tuple[Group, str], Ratio] = {}
         self._seen: set[tuple[Group, str]] = set()
+        self.last = 0
 
     def check(self, seq: int, event: HeadToHead) -> None:
         """One comparison: when, which sources, and the interval that its samples give."""
         group = (event.problem, event.contract, event.pool, event.repetition)
-        if (group, event.comparison) in self.ratios:
-            self._findings.add(seq, "head to head", "each comparison measured once", f"{event.comparison} again")
+        if (group, event.comparison) in self._seen:
+            self._findings.add(seq, "head to head", "each comparison once", f"{event.comparison} again")
         self._seen.add((group, event.comparison))
+        self.last = max(self.last, seq)
         self._check_time(seq, group, event.comparison)
-        if event.comparison not in PAIRS and not event.comparison.startswith("versus:"):
-            self._findings.add(seq, "head to head", f"one of {', '.join(PAIRS)}, versus:<baseline>", event.comparison)
+        if event.comparison not in comparisons(event.contract):
+            self._findings.add(seq, "head to head", f"one of {comparisons(event.contract)}", event.comparison)
             return
         left, right = self._due(group, event.comparison)
-        if left is not None:
+        if left is None or right is None:
+            self._findings.add(seq, "head to head", "two sides that the cells of the plan give", event.comparison)
+            return
+        if left == OPEN:
+            self._check_baseline(seq, event)
+        else:
             self._findings.expect(seq, "head to head", left, event.left, f"{event.comparison} left")
-        if right is not None:
-            self._findings.expect(seq, "head to head", right, event.right, f"{event.comparison} right")
+        self._findings.expect(seq, "head to head", right, event.right, f"{event.comparison} right")
         ratio = self._ratio(seq, event)
         if ratio is not None:
             self.ratios.setdefault((group, event.comparison), ratio)
 
     def _check_time(self, seq: int, group: Group, comparison: str) -> None:
         """The comparison belongs to the plan and follows the end of every cell of its group."""
-        if group not in self._ended:
+        if group not in self._planned:
             self._findings.add(seq, "head to head", "a problem, contract, pool and repetition of the plan", comparison)
-        for end in self._ended.get(group, {}).values():
-            if end.stopped is None or end.stopped > seq:
-                self._findings.add(seq, "head to head", f"after the end of cell {end.cell.arm}", comparison)
+        for arm in self._planned.get(group, ()):
+            end = self._ended[group].get(arm)
+            if end is None or end.stopped is None or end.stopped > seq:
+                self._findings.add(seq, "head to head", f"after the end of cell {arm}", comparison)
+
+    def _check_baseline(self, seq: int, event: HeadToHead) -> None:
+        """One text by problem and way of running, at the precision of its name, and no candidate's."""
+        mode, _, precision = event.comparison.removeprefix("versus:").partition("_")
+        text = self._shelf.text(event.left)
+        what = f"{event.comparison} left"
+        self._findings.expect(seq, "head to head", PRECISIONS[precision], precision_of(text), f"{what}, precision")
+        twin = _twin(text)
+        problem = next(p for p in self._run.problems if p.name == event.problem)
+        pinned = self._pins.setdefault((problem.digest, mode), twin or "")
+        self._findings.expect(seq, "head to head", pinned, twin, f"{what}, its strict twin as in every comparison")
+        if twin in self._made:
+            self._findings.add(seq, "head to head", "a baseline that no candidate is", event.left)
 
     def _due(self, group: Group, comparison: str) -> tuple[str | None, str | None]:
-        """Digests of both sides; None where the page leaves a side open (a baseline) or it does not exist."""
+        """Digests of both sides; OPEN for a baseline, None where a side does not exist."""
         if comparison.startswith("versus:"):
-            return None, self._source(group, ("on", False))
+            return OPEN, self._source(group, ("on", False))
         left, right = PAIRS[comparison]
         return self._source(group, left), self._source(group, right)
 
@@ -90,49 +136,72 @@ class Finals:
         digest = end.start if side[0] == "start" else end.winner
         if digest is None or not side[1]:
             return digest
-        twin = with_precision(self._shelf.text(digest), "ieee")
-        return None if twin is None else hashlib.sha256(twin.encode()).hexdigest()
+        return _twin(self._shelf.text(digest))
 
     def _ratio(self, seq: int, event: HeadToHead) -> Ratio | None:
-        """Lower, median and upper as re-derived; None for a fault or too few blocks."""
-        expect = self._findings.expect
-        expected = "identical" if event.left == event.right else "measured, or a fault"
-        if (event.outcome == "identical") != (event.left == event.right):
-            self._findings.add(seq, "head to head", expected, event.outcome)
+        """Lower, median and upper as re-derived; None for a fault, and for samples that answer nothing."""
+        outcomes = ("identical",) if event.left == event.right else ("measured", *statistic.FAULTS)
+        if event.outcome not in outcomes:
+            self._findings.add(seq, "head to head", f"outcome {' or '.join(outcomes)}", event.outcome)
+        measured = event.outcome == "measured"
+        if measured != (event.samples is not None):
+            self._findings.add(seq, "head to head", "samples where measured, and only there", event.outcome)
         due: Interval | None = None
-        if event.outcome == "measured" and event.samples is not None:
-            due = statistic.interval(self._shelf.json(event.samples, Samples).blocks, self._run.statistics)
-        elif event.outcome == "measured":
-            self._findings.add(seq, "head to head", "samples", "measured without samples")
-        elif event.samples is not None:
-            self._findings.add(seq, "head to head", "no samples", f"samples of a comparison {event.outcome}")
-        expect(seq, "interval", due, event.interval, event.comparison)
+        sound = False
+        if measured and event.samples is not None:
+            samples = self._shelf.json(event.samples, Samples)
+            due = statistic.interval(samples.blocks, self._run.statistics)
+            sound = self._check_samples(seq, event, samples)
+        self._findings.expect(seq, "interval", due, event.interval, event.comparison)
         if event.outcome == "identical":
             return (1.0, 1.0, 1.0)
-        return None if due is None else bounds(due)
+        return bounds(due) if due is not None and sound else None
+
+    def _check_samples(self, seq: int, event: HeadToHead, samples: Samples) -> bool:
+        """Whether the samples are as many as registered and no faster than the data sheet allows."""
+        blocks = self._run.statistics.blocks
+        enough = self._findings.expect(seq, "samples", blocks, len(samples.blocks), f"{event.comparison} blocks")
+        problem = next(p for p in self._run.problems if p.name == event.problem)
+        floor_ns = 0.0 if self._chip is None else statistic.physical_floor(problem, self._chip, event.contract)
+        fastest = min((statistic.lower_median(side) for side in (samples.left(), samples.right()) if side), default=0)
+        if fastest < floor_ns:
+            self._findings.add(seq, "head to head", f"no kernel below physical floor, {floor_ns} ns", f"{fastest} ns")
+        return enough and fastest >= floor_ns
 
     def check_complete(self, seq: int) -> None:
         """Every comparison that the plan and the cells allow was recorded."""
         for group in self._ended:
-            for comparison in (*PAIRS, *(f"versus:{name}" for name in baselines(group[1]))):
+            for comparison in comparisons(group[1]):
                 with self._findings.derivation(seq, f"{comparison} of {group}"):
-                    left, right = self._due(group, comparison)
-                    due = right is not None and (left is not None or comparison.startswith("versus:"))
-                    if due and (group, comparison) not in self._seen:
+                    if None not in self._due(group, comparison) and (group, comparison) not in self._seen:
                         self._findings.add(seq, "head to head", f"{comparison} of {group}", "absent")
 
     def answer(self, claim: ClaimRegistered) -> Answered:
         """A claim's answer from the re-derived intervals of its comparison."""
         scope = (claim.problem, claim.contract, claim.pool)
-        groups = sorted(group for group in self._ended if group[:3] == scope)
+        groups = sorted(group for group in self._planned if group[:3] == scope)
         return answer(claim, [self.ratios.get((group, claim.comparison)) for group in groups])
 
 
+def _twin(text: str) -> str | None:
+    """Digest of a source's strict twin; None where it has none."""
+    twin = with_precision(text, "ieee")
+    return None if twin is None else hashlib.sha256(twin.encode()).hexdigest()
+
+
+def strict_twins(sources: Iterable[str], shelf: Shelf) -> set[str]:
+    """Digests of the strict twins of sources; those that cannot be read are reported where they are named."""
+    twins = (_twin(shelf.raw(source).decode("utf-8", "replace")) for source in sources if source in shelf)
+    return {twin for twin in twins if twin is not None}
+
+
 class ClaimView(msgspec.Struct, frozen=True):
-    """A registered claim, what the ledger states of it and what was re-derived (None: not done or not possible)."""
+    """A registered claim with its bound, what the ledger states of it and what was re-derived (None: not done or not possible)."""
 
     claim: str
     text: str
+    comparison: str
+    at_least: float
     stated: str
     stated_medians: tuple[float, ...]
     derived: Answered | None
@@ -147,6 +216,7 @@ def check_claims(
     findings: Findings,
 ) -> tuple[ClaimView, ...]:
     """Each registered claim beside its answer. `finals` None: nothing was re-derived; `completed`: seq of the run's end."""
+    compared = 0 if finals is None else finals.last
     by_claim: dict[str, tuple[int, ClaimStated]] = {}
     registered = {claim.claim for claim in run.claims}
     for seq, event in stated:
@@ -154,6 +224,8 @@ def check_claims(
             findings.add(seq, "claim", "a registered claim", event.claim)
         if event.claim in by_claim:
             findings.add(seq, "claim", "one answer to a claim", f"{event.claim} again")
+        if seq < compared:
+            findings.add(seq, "claim", f"an answer after the last comparison, event {compared}", event.claim)
         by_claim.setdefault(event.claim, (seq, event))
     return tuple(_claim(claim, by_claim.get(claim.claim), finals, completed, findings) for claim in run.claims)
 
@@ -177,4 +249,5 @@ def _claim(
         due = (derived.answer, derived.medians, derived.lowers)
         agree = findings.expect(seq, "claim", due, (event.answer, event.medians, event.lowers), claim.claim)
     stated = "not answered" if found is None else found[1].answer
-    return ClaimView(claim.claim, claim.text, stated, () if found is None else found[1].medians, derived, agree)
+    medians = () if found is None else found[1].medians
+    return ClaimView(claim.claim, claim.text, claim.comparison, claim.at_least, stated, medians, derived, agree)

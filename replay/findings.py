@@ -11,7 +11,9 @@ import msgspec
 Kind = Literal[
     "head",
     "schema object",
+    "index",
     "column type",
+    "time",
     "sequence",
     "version",
     "stream",
@@ -41,6 +43,8 @@ Kind = Literal[
     "profile",
     "signals",
     "noise floor",
+    "samples",
+    "origin",
     "verdict",
     "interval",
     "margin",
@@ -106,6 +110,11 @@ def as_text(value: object) -> str:
     except Exception:  # noqa: BLE001 - a finding must be written, whatever it is about
         text = f"a value of type {type(value).__name__} that cannot be written as JSON"
     return printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)")
+
+
+def encodable(text: str) -> str:
+    """The text with what UTF-8 cannot hold (undecodable bytes of a file's name) escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def printable(text: str) -> str:

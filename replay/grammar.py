@@ -134,6 +134,13 @@ def _whole(round_: Round) -> bool:
     return round_.judged is not None
 
 
+def _check_together(round_: Round, findings: Findings) -> None:
+    """What follows the attempt is one transaction, so nothing else stands between."""
+    seqs = list(round_.seqs.values())[1:]
+    if seqs and seqs[-1] - seqs[0] != len(seqs) - 1:
+        findings.add(seqs[0], "order of events", "a round in one transaction", f"its events spread to {seqs[-1]}")
+
+
 def _check_whole(script: Script, findings: Findings) -> None:
     """Every attempt but a bare last one has all that its kind demands."""
     for round_ in script.rounds:
@@ -146,9 +153,13 @@ def _check_whole(script: Script, findings: Findings) -> None:
         needed = _START if start else _ROUND
         if start and round_.gated is not None and round_.gated.outcome == "passed":
             needed = (*_START, "profiled", "floor")
+        _check_together(round_, findings)
         for slot in needed:
             if slot not in round_.seqs:
                 findings.add(round_.seq, "order of events", f"{slot} in round {round_.attempted.round}", "absent")
+        for slot in ("profiled", "floor") if start and "profiled" not in needed else ():
+            if slot in round_.seqs:
+                findings.add(round_.seqs[slot], "order of events", "no measurement of an unfit start", slot)
         for slot in _NEVER_IN_START if start else ():
             if slot in round_.seqs:
                 findings.add(round_.seqs[slot], "order of events", "round 0 without rules and verdicts", slot)

@@ -30,9 +30,12 @@ from .findings import Findings
 from .grammar import Round
 from .matching import Decision, Question, match
 
+MOST_ATTEMPTS = 3
+GENERATORS = ("flag", "template", "file")
+
 
 class Setting(msgspec.Struct, frozen=True):
-    """What a cell is derived against: all registered before its first sample, and the artifacts."""
+    """What a cell is derived against: all registered before its first sample, the artifacts, and the run's clock."""
 
     run: RunRegistered
     cell: Cell
@@ -41,6 +44,7 @@ class Setting(msgspec.Struct, frozen=True):
     device: DeviceCalibrated
     table: tuple[Rule, ...]
     shelf: Shelf
+    clock: str | None
 
     @property
     def chip(self) -> Chip:
@@ -108,7 +112,7 @@ class Checker:
         agreed = expect(seq, "match", (rule.name, rule.version), (fired.rule, fired.rule_version), "rule")
         expect(seq, "match", rule.prescription, fired.prescription, "prescription")
         expect(seq, "match", due.clauses, fired.clauses, "clauses")
-        expect(seq, "match", due.abstained, _each_once(fired), "abstained")
+        expect(seq, "match", due.abstained, fired.abstained, "abstained")
         expect(seq, "match", due.blocked, fired.blocked, "blocked")
         if agreed:
             expect(seq, "predicted gain", due.gain, fired.predicted_gain)
@@ -116,20 +120,22 @@ class Checker:
     # --- the candidate ---
 
     def swept(self, seq: int, swept: TilesSwept, fired: RuleFired) -> None:
-        """The chosen configuration against the smallest lower median, the first among equals."""
+        """The chosen configuration: the first whose lower median is within the registered margin of the smallest."""
         self._findings.expect(seq, "sweep", fired.firing, swept.firing, "firing")
         sweep = self._at.shelf.json(swept.samples, Sweep)
         if not self._findings.expect(seq, "sweep", len(swept.configs), len(sweep.samples), "configurations"):
             return
         medians = [(statistic.lower_median(s), i) for i, s in enumerate(sweep.samples) if s]
-        best = min(medians)[1] if medians else "no configuration that ran"
+        limit = min(medians, default=(0, 0))[0] * (1 + self._at.run.statistics.margin)
+        best = next((i for time, i in medians if time <= limit), "no configuration that ran")
         self._findings.expect(seq, "sweep", best, swept.chosen, "chosen")
 
     def generated(
         self, seq: int, generated: KernelGenerated, fired: RuleFired | None, swept: TilesSwept | None
     ) -> None:
-        """Firing, parent and, where the page fixes it, the text of the candidate."""
+        """Firing, parent, generator and, where the page fixes it, the text of the candidate."""
         expect = self._findings.expect
+        self._made(seq, generated, fired, swept)
         expect(seq, "generated source", None if fired is None else fired.firing, generated.firing, "firing")
         expect(seq, "generated source", None if fired is None else self._state.incumbent, generated.parent, "parent")
         text: str | None
@@ -143,6 +149,24 @@ class Checker:
             return
         found = "no such text can be made" if text is None else hashlib.sha256(text.encode()).hexdigest()
         expect(seq, "generated source", found, generated.source, generated.generator)
+
+    def _made(self, seq: int, generated: KernelGenerated, fired: RuleFired | None, swept: TilesSwept | None) -> None:
+        """One of the closed list of generators, and the variant that it makes of the prescription."""
+        made, variant = generated.generator, generated.variant
+        if fired is None:
+            self._findings.expect(seq, "generated source", ("start", "start"), (made, variant), "generator, variant")
+            return
+        asked, _, file = variant.partition(":")
+        if (
+            made not in GENERATORS
+            or asked != fired.prescription
+            or (made == "flag") != (variant == asked)
+            or not (made == "flag" or file)
+        ):
+            due = f"flag {fired.prescription}, template or file {fired.prescription}:<file>"
+            self._findings.add(seq, "generated source", due, f"{made} {variant}")
+        if (swept is not None) != (made == "template"):
+            self._findings.add(seq, "generated source", "TilesSwept before a template, and only there", made)
 
     def _filled(self, swept: TilesSwept | None) -> str | None:
         if swept is None or not 0 <= swept.chosen < len(swept.configs):
@@ -158,31 +182,43 @@ class Checker:
         expect(seq, "gate", derive_gate.outcome(report, at.problem, at.cell.contract), gated.outcome, "outcome")
         if report.error is not None:
             expect(seq, "gate", report.error.text, gated.reason, "reason")
-        if at.run.origin is None and (report.seed is not None or report.error is None):
-            expect(seq, "seed", derive_gate.seed(at.run.seed, gated.source, attempt), report.seed)
+        elif gated.outcome == "passed":
+            expect(seq, "gate", "within limits", gated.reason, "reason")
+        for misfit in derive_gate.misfits(report, at.problem, sized=at.clock == "cuda_event"):
+            self._findings.add(seq, "gate", "a report of this problem", misfit)
+        attempts = (attempt,) if at.run.origin is None else range(1, MOST_ATTEMPTS + 1)
+        due = [derive_gate.seed(at.run.seed, gated.source, number) for number in attempts]
+        if report.seed not in due:
+            self._findings.add(seq, "seed", due, report.seed)
 
-    def profiled(self, seq: int, profiled: Profiled, source: str, against: str) -> None:
-        """Tier and signals against the raw artifacts."""
+    def profiled(self, seq: int, profiled: Profiled, gated: KernelGated | None, against: str) -> None:
+        """Tier and signals against the raw artifacts; source and launches are those that were gated."""
         at, expect = self._at, self._findings.expect
-        expect(seq, "profile", (source, against), (profiled.source, profiled.against), "source, against")
+        if gated is not None:
+            due = (gated.source, against, gated.launches)
+            found = (profiled.source, profiled.against, profiled.launches)
+            expect(seq, "profile", due, found, "source, against, launches")
         samples, launches = at.shelf.json(profiled.samples, Samples), at.shelf.json(profiled.launches, Launches)
         counters = None if profiled.counters is None else at.shelf.json(profiled.counters, Counters)
         expect(seq, "profile", samples.cache, profiled.cache, "cache")
         expect(seq, "profile", derive_signals.tier(counters, launches), profiled.tier, "tier")
-        due = derive_signals.signals(
+        signals = derive_signals.signals(
             at.problem, at.cell.contract, at.chip, at.device.copy_gbps, samples, launches, counters
         )
-        if due != profiled.signals:
-            names = sorted(n for n in due | profiled.signals if due.get(n) != profiled.signals.get(n))
+        if signals != profiled.signals:
+            names = sorted(n for n in signals | profiled.signals if signals.get(n) != profiled.signals.get(n))
             for name in names:
-                expect(seq, "signals", due.get(name, "absent"), profiled.signals.get(name, "absent"), name)
+                expect(seq, "signals", signals.get(name, "absent"), profiled.signals.get(name, "absent"), name)
 
-    def floor(self, seq: int, floor: NoiseFloorMeasured, sources: tuple[str, ...]) -> None:
-        """Interval and floor against the A/A samples."""
+    def floor(self, seq: int, floor: NoiseFloorMeasured, source: str, profiled: Profiled | None) -> None:
+        """Interval and floor against the A/A samples, in round 0 those of the profile."""
         expect = self._findings.expect
-        if floor.source not in sources:
-            self._findings.add(seq, "noise floor", f"of {' or '.join(dict.fromkeys(sources))}", floor.source)
-        found = statistic.interval(self._at.shelf.json(floor.samples, Samples).blocks, self._at.run.statistics)
+        expect(seq, "noise floor", source, floor.source, "source")
+        if profiled is not None and floor.round == 0:
+            expect(seq, "noise floor", profiled.samples, floor.samples, "samples")
+        blocks = self._at.shelf.json(floor.samples, Samples).blocks
+        expect(seq, "noise floor", self._at.run.statistics.blocks, len(blocks), "blocks")
+        found = statistic.interval(blocks, self._at.run.statistics)
         expect(seq, "noise floor", found, floor.interval, "interval")
         if found is not None:
             expect(seq, "noise floor", statistic.noise_floor(found), floor.floor, "floor")
@@ -197,6 +233,15 @@ class Checker:
         expect(seq, "verdict", due.verdict, judged.verdict)
         if due.reason is not None:
             expect(seq, "verdict", due.reason, judged.reason, "reason")
+        elif judged.reason not in statistic.FAULTS:
+            self._findings.add(seq, "verdict", f"one of the faults {', '.join(statistic.FAULTS)}", judged.reason)
+        won = judged.verdict == "FASTER"
+        if won != (round_.floor is not None):
+            self._findings.add(
+                seq, "noise floor", "one after FASTER, and only there", "none" if won else judged.verdict
+            )
+        if round_.profiled is not None and (due.inert or (due.reason or "").startswith("gate: ")):
+            self._findings.add(round_.seqs["profiled"], "profile", f"none of a candidate {due.reason}", "Profiled")
         expect(seq, "verdict", due.inert, judged.inert, "inert")
         expect(seq, "interval", due.interval, judged.interval)
         expect(seq, "margin", due.margin, judged.margin)
@@ -228,9 +273,3 @@ class Checker:
     def _launches(self, source: str) -> Launches | None:
         digest = self._state.launches.get(source)
         return None if digest is None else self._at.shelf.json(digest, Launches)
-
-
-def _each_once(fired: RuleFired) -> tuple[object, ...]:
-    """The abstained rules with each missing signal named once, as the derivation names them."""
-    once = (msgspec.structs.replace(a, missing=tuple(dict.fromkeys(a.missing))) for a in fired.abstained)
-    return tuple(once)

@@ -25,11 +25,10 @@ from ..events.model import (
 )
 from .artifacts import Calibration, Shelf
 from .derive_signals import copy_gbps
-from .evolution import ARMS
 from .findings import Findings
 from .grammar import OF_CELL
 from .integrity import Item, Scanned
-from .statistic import PATHS
+from .registered import check_registered
 
 _RUN_STREAM = re.compile(r"run[1-9][0-9]*\Z")
 # Artifacts that an event names, by field.
@@ -73,12 +72,12 @@ def sort_out(scanned: Scanned, findings: Findings) -> list[RunEvents]:
     for stream, items in scanned.streams.items():
         if not items:
             continue
-        name, _, cell = stream.partition("/")
+        name, slash, _ = stream.partition("/")
         if not _RUN_STREAM.match(name):
             findings.add(items[0][0], "stream", "run<i> or run<i>/<cell>", stream)
             continue
         run = runs.setdefault(name, RunEvents(name))
-        if cell:
+        if slash:
             run.cells[stream] = items
         else:
             _take_run(run, items, findings)
@@ -135,7 +134,9 @@ def check_registration(run: RunEvents, findings: Findings) -> None:
         return
     seq, registered = run.registered
     began = min((items[0][0] for items in run.cells.values()), default=None)
-    _check_plan(seq, registered, findings)
+    check_registered(seq, registered, findings)
+    for at, _ in run.devices[1:]:
+        findings.add(at, "calibration", "one DeviceCalibrated in a run", "another")
     seen: set[tuple[str, int]] = set()
     for at, rule in run.rules:
         if began is not None and at > began:
@@ -156,17 +157,6 @@ def _first(run: RunEvents) -> int:
     return min((items[0][0] for items in run.cells.values()), default=0)
 
 
-def _check_plan(seq: int, registered: RunRegistered, findings: Findings) -> None:
-    declared = [problem.name for problem in registered.problems]
-    if len(set(declared)) != len(declared):
-        findings.add(seq, "registration", "each problem once", declared)
-    if len(set(registered.plan)) != len(registered.plan):
-        findings.add(seq, "registration", "each cell once", "a cell repeated")
-    for cell in dict.fromkeys(registered.plan):
-        if cell.arm not in ARMS or cell.contract not in PATHS or cell.problem not in declared:
-            findings.add(seq, "registration", "a known arm, contract and declared problem", cell)
-
-
 def check_calibrations(run: RunEvents, shelf: Shelf, findings: Findings) -> None:
     """The copy ceiling against its raw times."""
     for seq, device in run.devices:
@@ -176,15 +166,12 @@ def check_calibrations(run: RunEvents, shelf: Shelf, findings: Findings) -> None
 
 
 def check_cell_fields(run: RunEvents, stream: str, findings: Findings) -> None:
-    """Every event of a cell's stream names that cell; only a recorded run names an origin."""
+    """Every event of a cell's stream names that cell."""
     cell = run.planned[stream]
-    own = run.registered is not None and run.registered[1].origin is None
     for seq, event in run.cells[stream]:
         named = getattr(event, "cell", None)
         if named != cell:
             findings.add(seq, "stream", cell, named)
-        if own and getattr(event, "origin_seq", None) is not None:
-            findings.add(seq, "registration", "no origin_seq in a run that measures itself", "one")
 
 
 def references(scanned: Scanned) -> Iterator[tuple[int, str, str]]:
@@ -198,3 +185,9 @@ def references(scanned: Scanned) -> Iterator[tuple[int, str, str]]:
                     digest = getattr(event, field)
                     if digest is not None:
                         yield seq, field, digest
+
+
+def generated(scanned: Scanned) -> set[str]:
+    """The sources that templates and files gave, over the whole ledger."""
+    events = (event for items in scanned.streams.values() for _, event in items)
+    return {e.source for e in events if isinstance(e, KernelGenerated) and e.generator in ("template", "file")}

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
 from ..events.model import Chip, Credit, Interval, ProblemDeclared, Statistics, Verdict
 from .artifacts import Samples
 
+FAULTS = ("worker_lost", "timeout", "request_failed", "context_lost")
+"""Infrastructure faults that leave a candidate or a comparison without samples."""
 Block = tuple[int, int, int, int]
 CREDIT: dict[str, Credit] = {"FASTER": "success", "SLOWER": "failure", "SAME": "failure", "AMBIGUOUS": "neutral"}
 PATHS = {"fp32-strict": ("fp32",), "tf32-allowed": ("fp32", "tf32"), "bf16-allowed": ("fp32", "tf32", "bf16")}
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """A verdict and its grounds; `reason` None: any text, the fault is a fact."""
+    """A verdict and its grounds; `reason` None: one of FAULTS, which of them is a fact."""
 
     verdict: Verdict
     reason: str | None
@@ -29,6 +32,7 @@ def lower_median(values: Sequence[int]) -> int:
     return sorted(values)[(len(values) - 1) // 2]
 
 
+@lru_cache(maxsize=64)
 def rank(n: int, tail_num: int, tail_den: int) -> int:
     """Largest k with 2 * tail_den * sum of C(n, i) for i < k at most tail_num * 2^n; 0 if there is none."""
     total, term, best, bound = 0, 1, 0, tail_num << n
@@ -42,6 +46,11 @@ def rank(n: int, tail_num: int, tail_den: int) -> int:
 
 def interval(blocks: Sequence[Block], statistics: Statistics) -> Interval | None:
     """Order-statistic interval of the ratios A/B of the blocks; None where there are too few for the tail."""
+    return _interval(tuple(blocks), statistics)
+
+
+@lru_cache(maxsize=1024)
+def _interval(blocks: tuple[Block, ...], statistics: Statistics) -> Interval | None:
     ratios = sorted((a1 + a2) / (b1 + b2) for a1, b1, b2, a2 in blocks)
     n = len(ratios)
     k = rank(n, statistics.tail_num, statistics.tail_den)

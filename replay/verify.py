@@ -11,16 +11,18 @@ from ..events.model import DeviceCalibrated, KernelGated, Profiled, RunRegistere
 from ..events.reader import LedgerReader
 from .artifacts import Launches, Shelf
 from .cells import Ended, walk
-from .finals import ClaimView, Finals, check_claims
-from .findings import Finding, Findings
+from .finals import ClaimView, Finals, Pins, check_claims, strict_twins
+from .findings import Finding, Findings, encodable
 from .grammar import parse
-from .integrity import Scanned, check_artifacts, check_schema, scan
+from .integrity import LARGEST_TOTAL, Scanned, check_artifacts, check_indexes, check_schema, scan, without_collector
+from .measured import Measured
 from .rounds import Setting
 from .runs import (
     RunEvents,
     check_calibrations,
     check_cell_fields,
     check_registration,
+    generated,
     references,
     sort_out,
 )
@@ -46,14 +48,18 @@ def verify(path: str | os.PathLike[str], deep: bool, *, head: str | None = None,
     `head` is the hash that its last event must have; `upto` reads the first events only. Raises UnreadableLedger.
     """
     findings = Findings()
-    with LedgerReader(path) as reader:
+    with without_collector(), LedgerReader(path) as reader:
         check_schema(((o[0], o[1], o[2]) for o in reader.schema_objects()), findings)
         rows = reader.rows() if upto is None else takewhile(lambda row: row.seq <= upto, reader.rows())
         scanned = scan(rows, findings)
-        sound = check_artifacts(reader.artifact_rows(), findings)
+        if deep:
+            check_indexes(path, findings)
+        sound, unread = check_artifacts(reader.artifact_rows(), findings)
         verification = _Verification(scanned, Shelf(reader.artifact, sound), sound, deep, findings)
         views = tuple(verification.run(run) for run in sort_out(scanned, findings))
         notes = [*reader.notices, *verification.notes()]
+    if unread:
+        notes.append(f"{unread} artifacts were not read: all together are over {LARGEST_TOTAL} bytes")
     if head is not None:
         findings.expect(scanned.last, "head", head.lower(), scanned.head)
     else:
@@ -66,16 +72,18 @@ def verify(path: str | os.PathLike[str], deep: bool, *, head: str | None = None,
         "rounds": sum(len(view.rounds) for view in views),
     }
     ordered = tuple(sorted(findings.all, key=lambda finding: finding.seq))
-    return Report(str(path), deep, scanned.last, scanned.head, counts, ordered, tuple(notes), views)
+    return Report(encodable(os.fspath(path)), deep, scanned.last, scanned.head, counts, ordered, tuple(notes), views)
 
 
 class _Verification:
     """One pass over the runs of a scanned ledger."""
 
-    def __init__(self, scanned: Scanned, shelf: Shelf, sound: frozenset[str], deep: bool, findings: Findings) -> None:
+    def __init__(self, scanned: Scanned, shelf: Shelf, sound: dict[str, int], deep: bool, findings: Findings) -> None:
         self._shelf, self._sound, self._deep, self._findings = shelf, sound, deep, findings
         self._used = self._check_references(scanned)
         self._notes: list[str] = []
+        self._measured, self._pins = Measured(shelf, findings), Pins()
+        self._made: set[str] = strict_twins(generated(scanned), shelf) if deep else set()
         self.cells = 0
 
     def _check_references(self, scanned: Scanned) -> set[str]:
@@ -117,17 +125,18 @@ class _Verification:
         if run.registered is None:
             return RunView(run.run, "", None, 0, None, (), (), {}, ())
         registered = run.registered[1]
-        ended, rules, rounds, ends = self._cells(run, registered)
+        clock = self._measured.check(run, registered) if self._deep else None
+        ended, rules, rounds, ends = self._cells(run, registered, clock)
         finals = self._finals(run, registered, ended) if self._deep else None
         claims = self._claims(run, registered, finals)
-        self._note_run(run, registered)
+        self._note_run(run, registered, clock)
         origin = None if registered.origin is None else registered.origin.head
         stopped = None if run.stopped is None else run.stopped[1].reason
         cells = len(registered.plan)
         return RunView(run.run, registered.executor, origin, cells, stopped, tuple(rules), tuple(rounds), ends, claims)
 
     def _cells(
-        self, run: RunEvents, registered: RunRegistered
+        self, run: RunEvents, registered: RunRegistered, clock: str | None
     ) -> tuple[list[Ended], list[RuleRow], list[RoundRow], dict[str, str]]:
         rules, rounds, ended, ends = list[RuleRow](), list[RoundRow](), list[Ended](), dict[str, str]()
         table, missing = run.table(), list[str]()
@@ -150,16 +159,16 @@ class _Verification:
             rounds += own_rounds
             if self._deep:
                 with self._findings.derivation(run.cells[stream][0][0], f"cell {stream}"):
-                    setting = self._setting(run, registered, stream)
+                    setting = self._setting(run, registered, stream, clock)
                     ended.append(walk(setting, script, self._findings))
         self._report_missing(run, missing)
         return ended, rules, rounds, ends
 
-    def _setting(self, run: RunEvents, registered: RunRegistered, stream: str) -> Setting:
+    def _setting(self, run: RunEvents, registered: RunRegistered, stream: str, clock: str | None) -> Setting:
         cell = run.planned[stream]
         problem = next(p for p in registered.problems if p.name == cell.problem)
         device = _device(run, run.cells[stream][0][0])
-        return Setting(registered, cell, stream, problem, device, run.table(), self._shelf)
+        return Setting(registered, cell, stream, problem, device, run.table(), self._shelf, clock)
 
     def _report_missing(self, run: RunEvents, missing: list[str]) -> None:
         """Cells, or their ends, are owed once the run says that its plan is completed."""
@@ -173,25 +182,31 @@ class _Verification:
 
     def _finals(self, run: RunEvents, registered: RunRegistered, ended: list[Ended]) -> Finals:
         _check_starts(run, ended, self._findings)
-        finals = Finals(registered, ended, self._shelf, self._findings)
+        chip = run.devices[0][1].chip if run.devices else None
+        finals = Finals(registered, ended, chip, self._made, self._pins, self._shelf, self._findings)
         for seq, event in run.head_to_heads:
             with self._findings.derivation(seq, f"comparison {event.comparison}"):
                 finals.check(seq, event)
-        if run.stopped is not None:
-            finals.check_complete(run.stopped[0])
+        # Claims, like the run's end, come after everything that they rest on.
+        concluded = [at for at, _ in run.claims[:1]] + ([run.stopped[0]] if run.stopped is not None else [])
+        if concluded:
+            finals.check_complete(concluded[0])
         return finals
 
     def _claims(self, run: RunEvents, registered: RunRegistered, finals: Finals | None) -> tuple[ClaimView, ...]:
         completed = None if run.stopped is None else run.stopped[0]
         if run.stopped is not None:
-            self._findings.expect(run.stopped[0], "stop", "plan completed", run.stopped[1].reason, "reason")
+            seq, stopped = run.stopped
+            self._findings.expect(seq, "stop", ("plan completed", None), (stopped.reason, stopped.rule), "reason, rule")
         return check_claims(registered, run.claims, finals, completed, self._findings)
 
-    def _note_run(self, run: RunEvents, registered: RunRegistered) -> None:
+    def _note_run(self, run: RunEvents, registered: RunRegistered, clock: str | None) -> None:
+        if clock == "cpu_wall":
+            self._notes.append(f"{run.run}: times by the CPU's clock, of the stand-in: it measures no GPU")
         if registered.origin is not None:
             self._notes.append(
                 f"{run.run}: recorded, not pre-registered; it answers from the ledger with head {registered.origin.head} "
-                f"({registered.origin.events} events), which was not read: gate seeds are that ledger's"
+                f"({registered.origin.events} events), which was not read"
             )
         if run.stopped is None:
             self._notes.append(f"{run.run} has not ended: no RunStopped")
@@ -200,7 +215,7 @@ class _Verification:
         """What this verification leaves open."""
         notes = [*self._notes, "no signature: who wrote the ledger, and when, is not shown by it"]
         if self._deep:
-            orphans = len(self._sound - self._used)
+            orphans = len(self._sound.keys() - self._used)
             if orphans:
                 notes.append(f"{orphans} artifacts are named by no event")
             notes.append("facts of the world (device, clocks, samples as measured) are taken as recorded")

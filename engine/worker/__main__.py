@@ -61,7 +61,7 @@ def _answer(device: Any, request: AnyRequest) -> Reply:
 
 def _fault(device: Any, error: BaseException) -> Reply:
     """An infrastructure fault of one request; the process goes on unless its context is lost."""
-    text = "".join(traceback.format_exception(error))[-4000:]
+    text = "".join(traceback.format_exception(error))[-4000:].encode(errors="replace").decode()
     sys.stderr.write(text)
     try:
         if device is not None:

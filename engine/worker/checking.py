@@ -49,7 +49,8 @@ def outcome(error: BaseException) -> str:
 
 
 def _failed(request: Gate, kind: str, text: str, poisoned: bool = False) -> Reply:
-    report = {"error": {"outcome": kind, "text": text[:4000]}, "seed": request.subject.seed, "draws": []}
+    error = {"outcome": kind, "text": text[:4000].encode(errors="replace").decode()}
+    report = {"error": error, "seed": request.subject.seed, "draws": []}
     content = {**report, "expected": {"shape": [], "dtype": ""}, "trivial": {}, "repeat_equal": False}
     return Reply(status="ok", artifacts={"report": msgspec.json.encode(content)}, exiting=poisoned)
 
@@ -109,7 +110,7 @@ def _one_draw(
     if type(out) is torch.Tensor:
         row |= {"shape": list(out.shape), "dtype": str(out.dtype).removeprefix("torch.")}
         row["device_ok"] = out.device.type == device.torch_device.type
-        if out.shape == expected.shape:
+        if row["device_ok"] and out.shape == expected.shape:
             row |= {"nonfinite": int((~torch.isfinite(out)).sum()), **errors(out, expected)}
     return row
 

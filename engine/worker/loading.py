@@ -39,7 +39,7 @@ def load_run(source: str) -> Callable[..., Any]:
         path.write_text(source)
         try:
             _LOADED[digest] = load_path(path, f"candidate_{digest[:24]}")
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise LoadError(f"{type(error).__name__}: {error}") from error
     run = getattr(_LOADED[digest], "run", None)
     if not callable(run):

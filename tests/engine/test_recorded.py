@@ -14,7 +14,17 @@ from gpusolver.engine.recorded import RecordedExecutor
 from gpusolver.engine.registration import RunRequest
 from gpusolver.engine.run import Run
 from gpusolver.events.errors import BadInput, UnreadableLedger
-from gpusolver.events.model import HeadToHead, NoiseFloorMeasured, Profiled, RoundInterrupted, RoundJudged, RunRegistered
+from gpusolver.events.model import (
+    DeviceCalibrated,
+    HeadToHead,
+    KernelGated,
+    NoiseFloorMeasured,
+    Profiled,
+    RoundInterrupted,
+    RoundJudged,
+    RunRegistered,
+    TilesSwept,
+)
 from gpusolver.events.reader import LedgerReader
 from gpusolver.events.writer import LedgerWriter
 
@@ -73,7 +83,7 @@ def test_each_event_names_the_place_of_its_measurement(recording: Path, tmp_path
             assert r.event.origin_seq is None
         elif isinstance(r.event, NoiseFloorMeasured) and r.event.round == 0:
             assert r.event.origin_seq == r.seq - 1  # its samples are those of the profile before it
-        elif hasattr(r.event, "origin_seq"):
+        elif isinstance(r.event, (DeviceCalibrated, HeadToHead, KernelGated, NoiseFloorMeasured, Profiled, TilesSwept)):
             assert r.event.origin_seq == r.seq
             measured += 1
     assert measured > 20
@@ -134,7 +144,15 @@ def test_arms_in_another_order_are_answered_alike(recording: Path, tmp_path: Pat
         (replace(ASKED, repetitions={"kb_matmul_scalar": 2}), ["off #2", "found none such"]),
         (replace(ASKED, pool="dot"), ["pool dot", "found none such"]),
     ],
-    ids=["more rounds", "other problem", "other contract", "other arm", "other seed", "second repetition", "other pool"],
+    ids=[
+        "more rounds",
+        "other problem",
+        "other contract",
+        "other arm",
+        "other seed",
+        "second repetition",
+        "other pool",
+    ],
 )
 def test_a_request_beyond_the_recording_is_refused_before_anything_is_written(
     recording: Path, tmp_path: Path, asked: RunRequest, words: list[str]

@@ -11,13 +11,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gpusolver.engine import run as engine_run
+from gpusolver.engine.registration import code_digests
 from gpusolver.engine.run import Run
 from gpusolver.events.errors import BadInput, UnreadableLedger
 from gpusolver.events.model import ClaimStated, Event, HeadToHead, Origin, RoundAttempted, RoundInterrupted, RunStopped
 from gpusolver.events.reader import LedgerReader
 from gpusolver.events.rows import Row
 from gpusolver.events.writer import LedgerWriter
+from gpusolver.problems.contract import load
 
 from .support import FakeExecutor, assert_verifies, cell_events, ignore, only, play, request, stored, verdicts
 
@@ -168,8 +169,8 @@ def refused_resume(path: Path, executor: FakeExecutor) -> str:
 
 def test_resume_on_another_executor_is_refused(unfinished: Path) -> None:
     other = FakeExecutor()
-    other.name = "local"
-    assert "another executor (expected fake, found local)" in refused_resume(unfinished, other)
+    other.name = "recorded"
+    assert "another executor (expected local, found recorded)" in refused_resume(unfinished, other)
 
 
 def test_resume_on_another_recording_is_refused(unfinished: Path) -> None:
@@ -184,21 +185,22 @@ def test_resume_on_another_device_is_refused(unfinished: Path) -> None:
 
 
 def test_resume_under_other_code_is_refused(unfinished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    changed = {**engine_run.code_digests(), "engine/loop.py": "0" * 64}
-    monkeypatch.setattr(engine_run, "code_digests", lambda: changed)
-    assert "another code" in refused_resume(unfinished, FakeExecutor())
+    changed = {**code_digests(), "engine/loop.py": "0" * 64}
+    monkeypatch.setattr("gpusolver.engine.run.code_digests", lambda: changed)
+    message = refused_resume(unfinished, FakeExecutor())
+    assert "another code" in message and "engine/loop.py" in message
 
 
 def test_resume_after_a_problem_changed_is_refused(unfinished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = engine_run.load
-    monkeypatch.setattr(engine_run, "load", lambda name: msgspec.structs.replace(real(name), digest="0" * 64))
+    changed = msgspec.structs.replace(load("kb_matmul_scalar"), digest="0" * 64)
+    monkeypatch.setattr("gpusolver.engine.run.load", lambda name: changed)
     message = refused_resume(unfinished, FakeExecutor())
     assert "another problem (expected" in message and "kb_matmul_scalar" in message
 
 
 def test_start_is_refused_while_a_run_is_unfinished(unfinished: Path) -> None:
     rows = committed(unfinished)
-    with LedgerWriter(unfinished) as ledger, pytest.raises(BadInput, match="run1 is unfinished. Go on with --resume"):
+    with LedgerWriter(unfinished) as ledger, pytest.raises(BadInput, match=r"run1 is unfinished\. Go on with --resume"):
         Run(ledger, FakeExecutor(), ignore).start(request("on"))
     assert committed(unfinished) == rows
 
@@ -211,9 +213,9 @@ def test_resume_of_a_finished_or_empty_ledger_is_refused(whole: Path, tmp_path: 
 
 
 def test_a_second_run_may_follow_a_finished_one(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
+    path, executor = tmp_path / "ledger.db", FakeExecutor()
     for _ in range(2):
-        play(path, FakeExecutor(), request("on", rounds=2))
+        play(path, executor, request("on", rounds=2))
     streams = {r.stream.partition("/")[0] for r in stored(path)}
     assert streams == {"run1", "run2"}
     assert_verifies(path)

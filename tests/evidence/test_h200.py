@@ -24,6 +24,7 @@ from gpusolver.events.model import (
     RoundJudged,
     RuleFired,
     RuleRetired,
+    RunRegistered,
     TilesSwept,
 )
 from gpusolver.events.reader import LedgerReader
@@ -167,6 +168,8 @@ def _overheads(stored: list[Recorded], reader: LedgerReader) -> Iterator[float]:
     for row in stored:
         event, at = row.event, datetime.fromisoformat(row.recorded_at)
         match event:
+            case RunRegistered():
+                compiled = set()  # every run has a worker of its own
             case RoundAttempted():
                 began[row.stream], timed[row.stream], fresh[row.stream] = at, {}, False
             case TilesSwept():

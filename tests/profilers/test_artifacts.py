@@ -105,7 +105,13 @@ def test_nothing_unreadable_is_written() -> None:
     ],
 )
 def test_choice_of_a_sweep(times: Any, expected: int | None) -> None:
-    assert choose(Sweep(samples=times)) == expected
+    assert choose(Sweep(samples=times), margin=0.0) == expected
+
+
+def test_choice_among_equals_is_the_first_registered() -> None:
+    # 100, 99 and 98 ns: within 2 % of 98 (up to 99.96) the first is the second; within 3 % (100.94) it is the first.
+    sweep = Sweep(samples=((100,), (99,), (98,)))
+    assert [choose(sweep, margin) for margin in (0.0, 0.02, 0.03)] == [2, 1, 0]
 
 
 def test_copy_bandwidth() -> None:

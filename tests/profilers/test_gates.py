@@ -64,6 +64,11 @@ def test_error_comes_first() -> None:
     assert found == ("compile_error", "line 3: no such name")
 
 
+def test_an_unknown_fault_is_no_outcome() -> None:
+    error = ReportError(outcome="passed", text="within limits")  # type: ignore[arg-type]
+    assert judge_report(report(error=error), PROBLEM, "fp32-strict") == ("run_error", "within limits")
+
+
 def test_no_draws() -> None:
     assert outcome(report()) == "run_error"
 

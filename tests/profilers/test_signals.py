@@ -203,3 +203,9 @@ def test_tier() -> None:
     assert tier(KERNELS, None) == "compiled"
     assert tier(launches(launch(), complete=False), None) == "timing"
     assert tier(None, None) == "timing"
+
+
+def test_a_record_of_refused_counters_is_no_counters() -> None:
+    refused = msgspec.structs.replace(counters(), collector="none", metrics={})
+    assert tier(KERNELS, refused) == "compiled"
+    assert tier(launches(launch(), complete=False), refused) == "timing"

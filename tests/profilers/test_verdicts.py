@@ -106,8 +106,9 @@ def test_floor_is_by_memory_or_by_arithmetic() -> None:
     light = msgspec.structs.replace(PROBLEM, flops=1)
     bare = msgspec.structs.replace(CHIP, peaks_tflops={})
     assert physical_floor_ns(light, "fp32-strict", CHIP) == 800.0  # 4e6 B / 5000 B per ns
-    assert physical_floor_ns(PROBLEM, "fp32-strict", bare) == 800.0
-    assert physical_floor_ns(PROBLEM, "fp32-strict", msgspec.structs.replace(CHIP, dram_gbps=0.0)) == 16000.0
+    assert physical_floor_ns(PROBLEM, "fp32-strict", CHIP) == 16000.0
+    assert physical_floor_ns(PROBLEM, "fp32-strict", bare) is None
+    assert physical_floor_ns(PROBLEM, "fp32-strict", msgspec.structs.replace(CHIP, dram_gbps=0.0)) is None
     assert physical_floor_ns(PROBLEM, "fp32-strict", UNKNOWN) is None
 
 

@@ -6,8 +6,11 @@ verifier against them.
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from gpusolver.events.model import (
     Cell,
@@ -87,7 +90,7 @@ class Forge:
         self.registered = RunRegistered(
             run=run,
             seed=42,
-            executor="made-up",
+            executor="local" if origin is None else "recorded",
             origin=origin,
             max_rounds=max_rounds,
             plan=plan,
@@ -100,6 +103,7 @@ class Forge:
         )
         self.states: dict[Cell, CellState] = {}
         self.sources: dict[str, str] = {}
+        self._origin = itertools.count(1) if origin is not None else itertools.repeat(None)
 
     def put(self, stream: str, *events: Event) -> None:
         """Append with every artifact that is new."""
@@ -131,6 +135,7 @@ class Forge:
                 chip=CHIP,
                 copy_gbps=2**30 / 1_200_000,
                 calibration=self.world.keep_json(calibration),
+                origin_seq=next(self._origin),
             ),
         )
 
@@ -180,7 +185,8 @@ class Forge:
         if gated.outcome != "passed":
             return [generated, gated]
         profiled, samples = self.profile(cell, text, text, 0, listed)
-        return [generated, gated, profiled, self.floor(cell, text, 0, profiled.samples, samples)]
+        floor = self.floor(cell, text, 0, profiled.samples, samples)
+        return [generated, gated, profiled, replace(floor, origin_seq=profiled.origin_seq)]
 
     def gate(self, cell: Cell, text: str, round_: int, attempt: int) -> tuple[KernelGated, str]:
         source = self.source(text)
@@ -196,6 +202,7 @@ class Forge:
             reason=reason,
             report=name,
             launches=listed if outcome == "passed" else None,
+            origin_seq=next(self._origin),
         )
         return event, listed
 
@@ -215,6 +222,7 @@ class Forge:
             launches=listed,
             signals=seen,
             cache="cold",
+            origin_seq=next(self._origin),
         )
         return event, samples
 
@@ -222,7 +230,13 @@ class Forge:
         found = interval(samples, self.registered.statistics)
         assert found is not None
         return NoiseFloorMeasured(
-            cell=cell, round=round_, source=self.source(text), samples=name, interval=found, floor=noise_floor(found)
+            cell=cell,
+            round=round_,
+            source=self.source(text),
+            samples=name,
+            interval=found,
+            floor=noise_floor(found),
+            origin_seq=next(self._origin),
         )
 
     def context_of(self, cell: Cell, text: str) -> Context:
@@ -277,7 +291,7 @@ class Forge:
         events: list[Event] = [fired]
         if found.fired.name == "tiles":
             sweep = shapes.Sweep(samples=tuple(self.swept(config) for config in CONFIGS))
-            chosen = choose(sweep)
+            chosen = choose(sweep, margin=0.01)
             assert chosen is not None
             events.append(
                 TilesSwept(
@@ -288,6 +302,7 @@ class Forge:
                     samples=self.world.keep_json(sweep),
                     configs=CONFIGS,
                     chosen=chosen,
+                    origin_seq=next(self._origin),
                 )
             )
             text, generator = self.filled(CONFIGS[chosen]), "template"
@@ -301,7 +316,7 @@ class Forge:
                 round=state.round,
                 firing=fired.firing,
                 generator=generator,
-                variant=found.fired.name,
+                variant=found.fired.name if generator == "flag" else f"{found.fired.name}:made_up.py",
                 source=self.source(text),
                 parent=state.incumbent,
             )
@@ -378,13 +393,13 @@ class Forge:
         won = {
             c.arm: self.sources[s.incumbent or ""]
             for c, s in self.states.items()
-            if c.repetition == repetition and s.incumbent is not None
+            if c.repetition == repetition and s.incumbent is not None and s.start in s.signals
         }
         strict = self.registered.plan[0].contract == "fp32-strict"
         baselines = (
             ("eager_fp32", "compile_fp32") if strict else ("eager_fp32", "compile_fp32", "eager_tf32", "compile_tf32")
         )
-        sides = {"start": START} | won | {name: f"{START}# {name}\n" for name in baselines}
+        sides = ({"start": START} if "on" in won else {}) | won | {name: baseline(name) for name in baselines}
         pairs = {
             "endpoint": ("off", "on"),
             "endpoint_kernel": ("off!", "on!"),
@@ -415,7 +430,15 @@ class Forge:
             samples=name,
             interval=None if samples is None else interval(samples, self.registered.statistics),
             outcome="identical" if equal else "measured",
+            origin_seq=None if equal else next(self._origin),
         )
+
+
+def baseline(name: str) -> str:
+    """PyTorch's kernel of that name, made up."""
+    mode, precision = name.split("_")
+    text = f"{START}# {mode}\n"
+    return text.replace('"ieee"', '"tf32"') if precision == "tf32" else text
 
 
 def _side(sides: dict[str, str], side: str) -> str:

@@ -90,7 +90,7 @@ def test_the_head_is_demanded(clean: Path) -> None:
 
 def test_a_recorded_run_says_so(tmp_path: Path) -> None:
     """With the origin's head."""
-    origin = Origin(head="cd" * 32, events=7)
+    origin = Origin(head="cd" * 32, events=700)
     path = forge(tmp_path / "recorded.db", origin=origin, arms=("on",), repetitions=1)
     shown = replay(path, "--verify")
     assert f"recorded, not pre-registered; origin head {'cd' * 32}" in shown.output

@@ -155,7 +155,7 @@ def test_gate_seed() -> None:
 GOOD = Draw(
     rel_l2=1e-7,
     max_rms=1e-6,
-    shape=[2],
+    shape=(2,),
     dtype="float32",
     device_ok=True,
     type_ok=True,
@@ -168,7 +168,7 @@ def report(*draws: Draw, **more: Any) -> GateReport:
     """A report that expects two float32 elements."""
     fields: dict[str, Any] = {
         "draws": draws,
-        "expected": Expected([2], "float32"),
+        "expected": Expected((2,), "float32"),
         "trivial": {"zeros": Errors(1.0, 4.0)},
     }
     return GateReport(**(fields | more))
@@ -222,7 +222,7 @@ def test_signals_of_round_numbers() -> None:
         2.0,
         Samples("cuda_event", "cold", "ns", ((9, 1000, 3000, 9),)),
         Launches(complete=True, kernels=kernels),
-        Counters(metrics),
+        Counters("made-up", "TOY1", metrics),
     )
     assert found == {
         "time_us": 1.0,
@@ -255,7 +255,8 @@ def test_what_was_not_measured_is_absent() -> None:
     assert set(found) == {"time_us", "intensity", "useful_bw_frac", "weight", "dtype_bits"}
     assert derive_signals.tier(None, listed) == "timing"
     assert derive_signals.tier(None, Launches(complete=True, kernels=())) == "compiled"
-    assert derive_signals.tier(Counters({}), listed) == "full"
+    assert derive_signals.tier(Counters("made-up", "TOY1", {}), listed) == "full"
+    assert derive_signals.tier(Counters("none", "", {}), listed) == "timing"
 
 
 def test_hfma2_alone_is_no_tensor_instruction() -> None:
@@ -264,10 +265,12 @@ def test_hfma2_alone_is_no_tensor_instruction() -> None:
     busy: dict[str, int | float | None] = {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active": 90.0}
     split: dict[str, int | float | None] = {f"{hmma}.sum": 12, f"{hmma}_type_hfma2.sum": 12}
     samples, listed = Samples("cuda_event", "cold", "ns", ((5, 5, 5, 5),)), Launches(complete=False, kernels=())
-    one = derive_signals.signals(PROBLEM, "fp32-strict", CHIP, 2.0, samples, listed, Counters(busy | split))
+    one = derive_signals.signals(
+        PROBLEM, "fp32-strict", CHIP, 2.0, samples, listed, Counters("made-up", "TOY1", busy | split)
+    )
     assert (one["tensor_inst"], one["tensor_active"]) == (0.0, 0.0)
     two = derive_signals.signals(
-        PROBLEM, "fp32-strict", CHIP, 2.0, samples, listed, Counters({**busy, f"{hmma}.sum": 12})
+        PROBLEM, "fp32-strict", CHIP, 2.0, samples, listed, Counters("made-up", "TOY1", {**busy, f"{hmma}.sum": 12})
     )
     assert "tensor_inst" not in two and "tensor_active" not in two
 

@@ -1,0 +1,91 @@
+"""What a run may register: an executor, a plan, numbers in their ranges, claims that can be answered. Never looks at a measurement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import isfinite
+
+from ..events.model import ClaimRegistered, ProblemDeclared, RunRegistered
+from .artifacts import MOST_BLOCKS
+from .evolution import ARMS
+from .finals import comparisons
+from .findings import Findings
+from .statistic import PATHS
+
+_HEAD = re.compile(r"[0-9a-f]{64}")
+MOST_DECIMALS = 6
+
+# A demand in words, what there is instead, and whether the demand is met.
+Demand = tuple[str, object, bool]
+
+
+def check_registered(seq: int, registered: RunRegistered, findings: Findings) -> None:
+    """Report every demand of FORMAT.md section 4 that the registration does not meet."""
+    for words, found, met in (
+        *_executor(registered),
+        *_plan(registered),
+        *_numbers(registered),
+        *(demand for problem in registered.problems for demand in _problem(problem)),
+        *(demand for claim in registered.claims for demand in _claim(claim, registered)),
+    ):
+        if not met:
+            findings.add(seq, "registration", words, found)
+
+
+def _executor(registered: RunRegistered) -> Iterator[Demand]:
+    origin = registered.origin
+    name = registered.executor
+    yield "executor local or recorded", name, name in ("local", "recorded")
+    fits = (name == "recorded") == (origin is not None)
+    yield "an origin where the executor is recorded, and only there", (name, origin), fits
+    if origin is not None:
+        sound = bool(_HEAD.fullmatch(origin.head)) and origin.events >= 1
+        yield "an origin's head in 64 hex digits and its number of events", origin, sound
+
+
+def _plan(registered: RunRegistered) -> Iterator[Demand]:
+    declared, plan = [problem.name for problem in registered.problems], registered.plan
+    yield "each problem once", declared, len(set(declared)) == len(declared)
+    yield "each cell once", f"{len(plan)} cells, {len(set(plan))} of them different", len(set(plan)) == len(plan)
+    for cell in dict.fromkeys(plan):
+        # With a slash in a name two cells could share one stream, and one of them would never be missed.
+        named = (cell.problem, cell.contract, cell.pool, cell.arm)
+        plain = all(named) and not any("/" in name for name in named)
+        yield "names without a slash, none empty", cell, plain
+        known = cell.arm in ARMS and cell.contract in PATHS and cell.problem in declared and cell.repetition >= 1
+        yield "a known arm, contract and declared problem, repetition from 1", cell, known
+
+
+def _numbers(registered: RunRegistered) -> Iterator[Demand]:
+    statistics, policy = registered.statistics, registered.policy
+    yield f"statistics.blocks from 1 to {MOST_BLOCKS}", statistics, 1 <= statistics.blocks <= MOST_BLOCKS
+    yield "a tail between 0 and 1", statistics, 0 < statistics.tail_num < statistics.tail_den
+    yield "a margin over 0", statistics, statistics.margin > 0 and isfinite(statistics.margin)
+    fair = statistics.floor_multiple >= 0 and isfinite(statistics.floor_multiple)
+    yield "a multiple of the noise floor from 0", statistics, fair
+    doubled, whole = 2 * policy.credible_num, policy.credible_den
+    yield "a credible bound between 1/2 and 1", policy, whole < doubled < 2 * whole
+    yield "max_rounds from 1", registered.max_rounds, registered.max_rounds >= 1
+
+
+def _problem(problem: ProblemDeclared) -> Iterator[Demand]:
+    # The answer 0 has a rel_l2 of 1: a limit from there on would accept no answer at all.
+    for contract, limits in problem.limits.items():
+        fair = 0 < limits.rel_l2 < 1 and limits.max_rms > 0 and isfinite(limits.max_rms)
+        yield f"limits of {problem.name} under {contract} over 0, rel_l2 under 1", limits, fair
+    counts = problem.flops, problem.min_bytes
+    yield f"counts of {problem.name} from 0", counts, min(counts) >= 0
+
+
+def _claim(claim: ClaimRegistered, registered: RunRegistered) -> Iterator[Demand]:
+    name = f"claim {claim.claim}"
+    times = [other.claim for other in registered.claims].count(claim.claim)
+    yield f"{name} once", f"{times} times", times == 1
+    yield f"{name}: a bound over 0", claim.at_least, claim.at_least > 0 and isfinite(claim.at_least)
+    yield f"{name}: decimals from 0 to {MOST_DECIMALS}", claim.decimals, 0 <= claim.decimals <= MOST_DECIMALS
+    known = comparisons(claim.contract)
+    yield f"{name}: one of {', '.join(known)}", claim.comparison, claim.comparison in known
+    scope = (claim.problem, claim.contract, claim.pool)
+    planned = scope in {(cell.problem, cell.contract, cell.pool) for cell in registered.plan}
+    yield f"{name}: a problem, contract and pool of the plan", scope, planned
