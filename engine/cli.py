@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..events.errors import BadInput, GpuSolverError
 from ..events.writer import LedgerWriter
 from ..problems.contract import names
-from .devices import DEVICES, open_executor
+from .devices import DEVICES, default_recording, open_executor
 from .executor import Executor
 from .registration import REFERENCE_BATCH, RunRequest, check_request, register
 from .run import Run
@@ -60,6 +60,12 @@ def run_command(
         if not resume:
             check_request(request)
         executor = open_executor(device, recording)
+        source = recording or default_recording()
+        if executor.origin is not None and ledger.resolve() == source.resolve():
+            executor.close()
+            raise BadInput(
+                f"--ledger {ledger}: expected another file than the recording {source}, which is never written into."
+            )
         try:
             _play(ledger, executor, None if resume else request)
         finally:

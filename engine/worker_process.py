@@ -20,6 +20,7 @@ from ..events.errors import ToolFailed
 from .worker.protocol import LENGTH, MAX_FRAME, Hello, Message, Reply, frame
 
 START_LIMIT_S = 120.0
+_SWEEP_LIMIT_S = 5.0
 
 
 class WorkerProcess:
@@ -27,7 +28,9 @@ class WorkerProcess:
 
     def __init__(self, device: str = "cuda", index: int = 0) -> None:
         self._device, self._index = device, index
-        self._log = tempfile.NamedTemporaryFile(prefix="gpusolver-worker-", suffix=".log")  # noqa: SIM115
+        self._folder = tempfile.TemporaryDirectory(prefix="gpusolver-worker-")  # sources and log; gone with this object
+        self._log = pathlib.Path(self._folder.name, "log")
+        self._log.touch()
         self._child: subprocess.Popen[bytes] | None = None
         self.started = 0
 
@@ -59,12 +62,13 @@ class WorkerProcess:
         return reply
 
     def kill(self) -> None:
-        """End the worker and everything that it started (compilers, forks), and reap it."""
+        """End the worker and everything that it started (compilers, forks, sessions of their own), and reap it."""
         if self._child is None:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._child.pid, signal.SIGKILL)
         self._child.wait()
+        _kill_marked(self._folder.name)
         for stream in (self._child.stdin, self._child.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -73,8 +77,9 @@ class WorkerProcess:
 
     def log_tail(self, size: int = 2000) -> str:
         """The end of what the worker and its candidates printed."""
-        text = pathlib.Path(self._log.name).read_bytes()[-size:]
-        return text.decode(errors="replace")
+        with self._log.open("rb") as log:
+            log.seek(max(0, self._log.stat().st_size - size))
+            return log.read(size).decode(errors="replace")
 
     def _lost(self) -> Reply:
         assert self._child is not None
@@ -94,21 +99,23 @@ class WorkerProcess:
             # Line information puts file paths into the machine code, and equal kernels would look different.
             "TRITON_DISABLE_LINE_INFO": "1",
             "GPUSOLVER_WORKER_DEVICE": self._device,
+            "GPUSOLVER_WORKER_FOLDER": self._folder.name,  # also the mark of whatever the worker starts
         }
         if self._device == "cpu":
             environment["TRITON_INTERPRET"] = "1"
         if self._device == "cuda" and "CUDA_VISIBLE_DEVICES" not in os.environ:
             environment["CUDA_VISIBLE_DEVICES"] = str(self._index)
         command = [sys.executable, "-m", "gpusolver.engine.worker"]
-        self._child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            bufsize=0,
-            env=environment,
-            start_new_session=True,
-        )
+        with self._log.open("ab") as log:
+            self._child = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                bufsize=0,
+                env=environment,
+                start_new_session=True,
+            )
         self.started += 1
 
     def hello(self) -> dict[str, str]:
@@ -120,6 +127,25 @@ class WorkerProcess:
                 "Install the 'gpu' extra and an NVIDIA driver, or run with --device recorded."
             )
         return reply.facts
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill every process whose environment names the worker's folder: a child in a session of its own is in no group of ours."""
+    deadline = time.monotonic() + _SWEEP_LIMIT_S
+    while (left := _marked(mark)) and time.monotonic() < deadline:
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)  # until they are gone, and what they may have started meanwhile
+
+
+def _marked(mark: str) -> list[int]:
+    wanted, found = f"GPUSOLVER_WORKER_FOLDER={mark}".encode(), []
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
 
 
 def _receive_within(stream: IO[bytes], deadline: float) -> bytes | None:

@@ -8,9 +8,6 @@ from pathlib import Path
 
 from .errors import UnreadableLedger
 
-Identity = tuple[int, int]
-"""(device, inode): the same file under any name, and another file under the same name."""
-
 
 def real(path: str | os.PathLike[str]) -> Path:
     """The absolute path behind symbolic links: SQLite keeps -wal, and a writer its lock, beside the file itself."""
@@ -30,8 +27,31 @@ def size(path: Path) -> int:
         return 0
 
 
-def identity(path: str | os.PathLike[str]) -> Identity | None:
-    """Which file `path` stands for at this moment; None for none."""
+class Places:
+    """Which files some names stand for, so that a file removed, renamed or replaced behind one is noticed.
+
+    One that is not there yet is taken up at the first look.
+    """
+
+    def __init__(self, *paths: Path) -> None:
+        self._seen = {str(path): _identity(str(path)) for path in paths}
+
+    def moved(self, path: Path) -> bool:
+        """Whether `path` stands for another file than at first, or for none."""
+        return _identity(str(path)) != self._seen[str(path)]
+
+    def first_moved(self) -> str | None:
+        """The first of the paths that stands for another file than at first, or for none; a stat for each."""
+        for path, seen in self._seen.items():
+            now = _identity(path)
+            if now is None or seen not in (None, now):
+                return path
+            self._seen[path] = now
+        return None
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """(device, inode): the same for a file under any name; None for no file."""
     try:
         found = os.stat(path)
     except OSError:
@@ -57,8 +77,8 @@ def refuse_stray_wal(path: Path) -> None:
     SQLite applies any -wal by its name alone: one of another or of an older ledger would take back what is in the file.
     """
     wal = beside(path, "-wal")
-    # Looked at last: a writer that is just opening sets the header before it writes to its -wal.
-    if size(wal) and not (size(path) and in_wal_mode(path)):
+    # In this order: a writer marks the header before it writes a -wal, and removes that before it marks the header again.
+    if size(wal) and not (size(path) and in_wal_mode(path)) and size(wal):
         raise UnreadableLedger(
             f"{wal} does not belong to {path}, whose header says that nothing lies beside it: the -wal of another ledger, "
             f"or an old one. Nothing was changed; move {wal.name} away (and keep it, until you know whose it is)"

@@ -66,7 +66,6 @@ class WriterLock:
     def _sign(self) -> None:
         """Write the process id, over that of a writer that died and over nothing else."""
         found = os.fstat(self._fd)
-        self.identity = (found.st_dev, found.st_ino)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or not _is_signature(os.pread(self._fd, 21, 0)):
             os.close(self._fd)
             raise self._not_ours()
@@ -84,7 +83,9 @@ class WriterLock:
         )
 
     def _full(self, error: OSError) -> ToolFailed:
-        return ToolFailed(f"{self.path} cannot be written: {error.strerror}; make room on the disk. Nothing was changed")
+        return ToolFailed(
+            f"{self.path} cannot be written: {error.strerror}; make room on the disk. Nothing was changed"
+        )
 
     def _is_current(self) -> bool:
         try:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
 import sqlite3
+import tempfile
 import warnings
 from pathlib import Path
 
-from . import schema
-from .errors import BadInput, ConcurrencyConflict, ToolFailed, UnreadableLedger
+from . import failures, schema
+from .errors import BadInput, UnreadableLedger
+from .files import beside, not_a_file, refuse_stray_wal, size
 from .reader import connect_read_only
 
 _ALLOWED = {
@@ -17,14 +22,39 @@ _ALLOWED = {
     sqlite3.SQLITE_FUNCTION,
     sqlite3.SQLITE_TRANSACTION,
 }
+_LAST = (
+    "SELECT seq, CAST(hash AS BLOB), (SELECT count(*) FROM events), (SELECT count(*) FROM artifacts) "
+    "FROM events ORDER BY seq DESC LIMIT 1"
+)
 
 
 def refuse_path(path: Path) -> None:
     """BadInput where no ledger file can be: checked before anything is made there."""
-    if path.is_dir():
-        raise BadInput(f"{path} is a directory; name a ledger file in it")
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        _refuse_new(path)
+        return
+    except OSError as error:
+        raise BadInput(f"{path} cannot be looked at: {error.strerror}; name another file") from error
+    if (kind := not_a_file(found)) is not None:
+        raise BadInput(f"{path} is {kind}; name a ledger file" + (" in it" if path.is_dir() else ""))
+    if found.st_nlink > 1:
+        raise BadInput(
+            f"{path} has {found.st_nlink} names (hard links): writers under two of them could not see each other's -wal; "
+            "remove the other names, or copy the file and go on in the copy"
+        )
+
+
+def _refuse_new(path: Path) -> None:
     if not path.parent.is_dir():
         raise BadInput(f"{path}: the folder {path.parent} does not exist; make it first")
+    for left in (beside(path, "-wal"), beside(path, "-journal")):
+        if size(left):
+            raise BadInput(
+                f"{left} is there without {path.name}: a new ledger of that name would destroy it; put back the file that it "
+                "belongs to, or name another"
+            )
 
 
 def open_for_appending(path: Path, timeout_s: float) -> sqlite3.Connection:
@@ -47,9 +77,9 @@ def open_for_appending(path: Path, timeout_s: float) -> sqlite3.Connection:
             connection.close()
         if made_here:
             for suffix in ("", "-wal", "-shm", "-journal"):
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
-        if isinstance(error, sqlite3.Error):
-            raise _explain(error, path) from error
+                beside(path, suffix).unlink(missing_ok=True)
+        if isinstance(error, (sqlite3.Error, OSError)):
+            raise failures.when_opening(error, path) from error
         raise
 
 
@@ -74,19 +104,29 @@ def settle(connection: sqlite3.Connection, path: Path) -> None:
     )
 
 
+def rescue(connection: sqlite3.Connection) -> None:
+    """Copy what is in the -wal into the open file, whatever its name is now, and leave the -wal where it is."""
+    connection.set_authorizer(None)
+    with contextlib.suppress(sqlite3.Error):  # the caller reports that the file has moved; this is one chance more
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+
 def _recognise(path: Path) -> bool:
     """True for an empty file; raises for one that is not a whole ledger of this layout. Changes nothing in it.
 
     A connection of its own: where quick_check ran before journal_mode = WAL, SQLite refuses the way back when closing.
     """
-    if path.stat().st_size == 0:
+    refuse_stray_wal(path)
+    if size(path) == 0:
         return True
-    if path.with_name(path.name + "-journal").exists():
+    if beside(path, "-journal").exists():
         _roll_back(path)
-    connection, _ = connect_read_only(path)
+    connection, notices = connect_read_only(path)
     try:
         if _is_empty(connection):
             return True
+        for notice in notices:
+            warnings.warn(notice, stacklevel=4)
         schema.refuse_foreign(connection, path)
         schema.refuse_damaged(connection, path, content=True)
         schema.refuse_altered(connection, path)
@@ -96,10 +136,31 @@ def _recognise(path: Path) -> bool:
 
 
 def _roll_back(path: Path) -> None:
-    """Let SQLite undo what a kill cut off; only a connection that may write can."""
-    connection = connect(path, 0)
+    """Let SQLite undo what a kill cut off, if that takes no event back; only a connection that may write can.
+
+    Events are written in WAL mode only: a -journal that holds any is another ledger's or an old one. A copy shows it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy.db"
+        for suffix in ("", "-journal"):
+            shutil.copyfile(beside(path, suffix), beside(copy, suffix))
+        as_it_stands = _last(f"{copy.as_uri()}?mode=ro&immutable=1")
+        if as_it_stands not in (None, _last(f"{copy.as_uri()}?mode=rw")):
+            raise UnreadableLedger(
+                f"{path.name}-journal does not belong to {path}: it would take events back. Nothing was changed; move it "
+                "away (and keep it, until you know whose it is)"
+            )
+    _last(f"{path.as_uri()}?mode=rw")
+
+
+def _last(uri: str) -> tuple[object, ...] | None:
+    """(seq, hash, counts) of the last event, a journal played back first unless immutable; None if none can be read."""
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     try:
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        found: tuple[object, ...] | None = connection.execute(_LAST).fetchone()
+        return found
+    except sqlite3.DatabaseError:
+        return None
     finally:
         connection.close()
 
@@ -132,19 +193,3 @@ def _create(connection: sqlite3.Connection) -> None:
 def _authorize(action: int, table: str | None, column: str | None, database: str | None, trigger: str | None) -> int:
     """Reading and INSERT are all that appending needs; UPDATE, DELETE, DDL, ATTACH and PRAGMA are refused in process."""
     return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
-
-
-def _explain(error: sqlite3.Error, path: Path) -> Exception:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if "locking protocol" in str(error) or code == sqlite3.SQLITE_IOERR:
-        return BadInput(
-            f"{path}: this file system cannot hold a ledger in use ({error}): network file systems lack the locks and "
-            "shared memory it needs; name a file on a local disk and copy it over when the run has ended"
-        )
-    if code == sqlite3.SQLITE_FULL:
-        return ToolFailed(f"{path}: ledger full at event 1: {error}; make room on the disk")
-    if code == sqlite3.SQLITE_BUSY:
-        return ConcurrencyConflict(f"{path}: another program holds the database; end it and try again")
-    if code == sqlite3.SQLITE_NOTADB:
-        return UnreadableLedger(f"{path} is not a ledger: it is no SQLite database; name another file")
-    return UnreadableLedger(f"{path} cannot be opened for appending: {error}. {schema.SALVAGE}")

@@ -139,11 +139,11 @@ class LedgerReader:
 def connect_read_only(path: Path) -> tuple[sqlite3.Connection, tuple[str, ...]]:
     """A connection that can change nothing and trusts nothing, and notices on what may be missing beside the file."""
     path = real(path)
-    closed = not in_wal_mode(path)
+    unclosed = in_wal_mode(path)
     refuse_stray_wal(path)
     mode = "mode=ro"
     notices: tuple[str, ...] = ()
-    if not closed and _nothing_beside(path):
+    if unclosed and _nothing_beside(path):
         # For a file in WAL mode mode=ro would leave -wal and -shm behind, or fail on read-only media; with nothing
         # beside the file, nothing is missed by not looking there.
         mode = "mode=ro&immutable=1"

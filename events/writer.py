@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from types import TracebackType
 from typing import Self
 
 from . import artifacts as packing
-from . import opening, schema
+from . import failures, files, opening, schema
 from .chain import GENESIS, event_hash
+from .clock import utc_now
 from .codec import encode
-from .errors import BadInput, ConcurrencyConflict, ToolFailed
+from .errors import BadInput, ConcurrencyConflict
 from .lock import WriterLock
 from .model import Event
 from .reader import checked_artifact, recorded
@@ -23,6 +23,9 @@ from .rows import ArtifactRow, Recorded, Row
 
 Batch = tuple[str, int, Sequence[Event]]
 """(stream, expected version, events): the version that the stream has before the first of the events; 0 for none."""
+
+LOOK_AGAIN_S = 0.05
+"""Seconds: a removed, renamed or replaced file is noticed by the first append that comes so long after the last look."""
 
 _Encoded = tuple[str, int, list[tuple[str, bytes]]]
 _Packed = tuple[str, str, int, packing.Codec, bytes]
@@ -34,17 +37,7 @@ _SPAN = (
     "SELECT seq, type, CAST(payload AS BLOB) FROM events WHERE stream = ? AND version BETWEEN ? AND ? ORDER BY version"
 )
 _ROWS = "SELECT seq, stream, version, type, recorded_at, CAST(payload AS BLOB), prev_hash, hash FROM events"
-
-
-def utc_now() -> str:
-    """The time as ISO 8601 in UTC with milliseconds."""
-    seconds, nanoseconds = divmod(time.time_ns(), 10**9)
-    return f"{_to_the_second(seconds)}.{nanoseconds // 10**6:03d}Z"
-
-
-@lru_cache(maxsize=1)
-def _to_the_second(seconds: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+_ARTIFACT = "SELECT digest, media_type, size, codec, content FROM artifacts WHERE digest = ?"
 
 
 class LedgerWriter:
@@ -58,7 +51,7 @@ class LedgerWriter:
     def __init__(
         self, path: str | os.PathLike[str], *, clock: Callable[[], str] = utc_now, busy_timeout_s: float = 10.0
     ) -> None:
-        self.path = Path(path)
+        self.path = files.real(path)
         self._clock = clock
         self._timeout = busy_timeout_s
         schema.require_sqlite()
@@ -70,6 +63,8 @@ class LedgerWriter:
             self._lock.release()
             raise
         self._execute = self._connection.cursor().execute
+        self._places = files.Places(self.path, self._lock.path, files.beside(self.path, "-wal"))
+        self._look_at = 0.0
         # What this writer last wrote; the table's own guard refuses an append that rests on anything older.
         self._head: tuple[int, str] | None = None
         self._versions: dict[str, int] = {}
@@ -84,14 +79,23 @@ class LedgerWriter:
         self.close()
 
     def close(self) -> None:
-        """Leave one file that is the whole ledger; warns where another program's reading prevents that. May be repeated."""
+        """Leave one file that is the whole ledger; warns where another program's reading prevents that. May be repeated.
+
+        ToolFailed if the file is not where it was opened: removed, renamed (it is whole under its new name) or replaced.
+        """
         if self._lock.released:
             return
+        moved = self._places.moved(self.path)
         try:
-            opening.settle(self._connection, self.path)
+            with closing(self._connection):
+                if moved:
+                    opening.rescue(self._connection)
+                else:
+                    opening.settle(self._connection, self.path)
         finally:
-            self._connection.close()
             self._lock.release()
+        if moved:
+            raise failures.when_moved(str(self.path), self.path)
 
     # --- appending ---
 
@@ -106,6 +110,7 @@ class LedgerWriter:
 
         A retry of events that are there already returns their seqs and adds nothing. ConcurrencyConflict where the stream
         is elsewhere, BadInput where an event cannot be recorded, ToolFailed where the disk is full: nothing is written.
+        ToolFailed also where the ledger was moved away: then it is written, but not where others look.
         """
         return self.append_many([(stream, expected_version, events)], artifacts)
 
@@ -122,11 +127,14 @@ class LedgerWriter:
         _refuse_unprintable(recorded_at, encoded)
         try:
             try:
-                return self._commit(encoded, packed, recorded_at)
+                seqs = self._commit(encoded, packed, recorded_at)
             except sqlite3.IntegrityError:  # the guard: another program has appended since; look again, then decide
-                return self._commit(encoded, packed, recorded_at)
+                seqs = self._commit(encoded, packed, recorded_at)
         except sqlite3.Error as error:
             raise self._explain(error) from error
+        if time.monotonic() >= self._look_at:
+            self._refuse_moved()
+        return seqs
 
     def _commit(self, batches: list[_Encoded], artifacts: list[_Packed], recorded_at: str) -> list[int]:
         """One transaction; any error rolls all of it back and forgets what was known of the file."""
@@ -137,12 +145,15 @@ class LedgerWriter:
         try:
             if explicit:
                 self._execute("BEGIN IMMEDIATE")  # in WAL, reading first and writing then fails at once when busy
+                self._head = self._head or self.head()
+                self._at = self._head[0] + 1
             for artifact in artifacts:
                 self._store(artifact)
             for stream, expected, events in batches:
                 seqs += self._append(stream, expected, events, recorded_at)
             if explicit:
                 self._execute("COMMIT")
+            self._at = 0
             return seqs
         except BaseException:
             self._head, self._versions = None, {}
@@ -180,56 +191,57 @@ class LedgerWriter:
         )
 
     def _store(self, artifact: _Packed) -> None:
-        if self._connection.execute("SELECT 1 FROM artifacts WHERE digest = ?", artifact[:1]).fetchone() is None:
+        """Insert it, or prove that what is stored under its digest is it: an event may not rest on other bytes."""
+        found = self._connection.execute(_ARTIFACT, artifact[:1]).fetchone()
+        if found is None:
             self._connection.execute("INSERT INTO artifacts VALUES (?, ?, ?, ?, ?)", artifact)
+        else:
+            checked_artifact(ArtifactRow(*found), artifact[0], self.path)
+
+    def _refuse_moved(self) -> None:
+        """What is acknowledged must be where others find it; after a look at the -wal, the next commit costs half more."""
+        if (moved := self._places.first_moved()) is not None:
+            raise failures.when_moved(moved, self.path)
+        self._look_at = time.monotonic() + LOOK_AGAIN_S
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """SQLite's own errors in words."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
 
     def _explain(self, error: sqlite3.Error) -> Exception:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code == sqlite3.SQLITE_BUSY:
-            return ConcurrencyConflict(
-                f"{self.path}: another program has held the database for {self._timeout} s; end it and try again. "
-                "Nothing was written"
-            )
-        at = self._at or self.head()[0] + 1
-        if code == sqlite3.SQLITE_FULL:
-            return ToolFailed(
-                f"{self.path}: ledger full at event {at}: {error}. The whole transaction was rolled back, all events before "
-                "it stand; make room on the disk and append again"
-            )
-        return ToolFailed(f"{self.path}: event {at} was not written: {error}. The whole transaction was rolled back")
+        return failures.when_appending(error, self.path, self._at, self._timeout)
 
     # --- reading on the same connection ---
 
     def version(self, stream: str) -> int:
         """The number of events in `stream`; 0 for one that does not exist."""
-        return int(self._connection.execute(_VERSION, (stream,)).fetchone()[0] or 0)
+        with self._explained():
+            return int(self._connection.execute(_VERSION, (stream,)).fetchone()[0] or 0)
 
     def head(self) -> tuple[int, str]:
         """(seq, hash) of the last event; (0, 64 zeros) of an empty ledger."""
-        seq, hash_ = self._connection.execute(_HEAD).fetchone() or (0, GENESIS)
-        return int(seq), str(hash_)
+        with self._explained():
+            seq, hash_ = self._connection.execute(_HEAD).fetchone() or (0, GENESIS)
+            return int(seq), str(hash_)
 
     def events(self, stream: str | None = None) -> list[Recorded]:
         """Every event, or those of one stream, by seq."""
-        if stream is None:
-            cursor = self._connection.execute(f"{_ROWS} ORDER BY seq")
-        else:
-            cursor = self._connection.execute(f"{_ROWS} WHERE stream = ? ORDER BY version", (stream,))
-        return [recorded(Row(*cells), self.path) for cells in cursor]
+        of_stream, parameters = (" WHERE stream = ?", (stream,)) if stream is not None else ("", ())
+        with self._explained():
+            cursor = self._connection.execute(f"{_ROWS}{of_stream} ORDER BY seq", parameters)
+            return [recorded(Row(*cells), self.path) for cells in cursor]
 
     def artifact(self, digest: str) -> bytes:
         """The uncompressed bytes under `digest`, hashed again; BadInput if there is no such artifact."""
-        return checked_artifact(self._artifact(digest), digest, self.path)
-
-    def artifact_media(self, digest: str) -> str:
-        """The media type that `digest` was first stored with."""
-        return self._artifact(digest).media_type
-
-    def _artifact(self, digest: str) -> ArtifactRow:
-        found = self._connection.execute("SELECT * FROM artifacts WHERE digest = ?", (digest,)).fetchone()
+        with self._explained():
+            found = self._connection.execute(_ARTIFACT, (digest,)).fetchone()
         if found is None:
             raise BadInput(f"{self.path}: no artifact {digest}")
-        return ArtifactRow(*found)
+        return checked_artifact(ArtifactRow(*found), digest, self.path)
 
 
 def _refuse_unprintable(recorded_at: str, batches: list[_Encoded]) -> None:

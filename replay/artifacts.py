@@ -164,6 +164,7 @@ class Shelf:
         self._read = read
         self._sound = sound
         self._decoded: dict[tuple[str, type], Any] = {}
+        self._refused: dict[tuple[str, type], str] = {}
         self._dots: dict[str, bool] = {}
 
     def __contains__(self, digest: str) -> bool:
@@ -182,14 +183,24 @@ class Shelf:
     def json(self, digest: str, shape: type[T]) -> T:
         """A JSON artifact as `shape`; unknown keys are facts for people and are skipped. Raises ValueError for other content."""
         key = (digest, shape)
+        if key in self._refused:
+            raise ValueError(self._refused[key])
         if key not in self._decoded:
-            if self._sound.get(digest, 0) > LARGEST_JSON:
-                raise ValueError(f"{self._sound[digest]} bytes of JSON, at most {LARGEST_JSON} are read")
-            raw = self.raw(digest)
-            json.loads(raw.decode(), object_pairs_hook=_each_key_once)
-            self._decoded[key] = msgspec.json.decode(raw, type=shape)
+            try:
+                self._decoded[key] = self._decode(digest, shape)
+            except (ValueError, RecursionError) as error:
+                # Kept, so that one large artifact named by every event costs its time once.
+                self._refused[key] = str(error)
+                raise
         found: T = self._decoded[key]
         return found
+
+    def _decode(self, digest: str, shape: type[T]) -> T:
+        if self._sound.get(digest, 0) > LARGEST_JSON:
+            raise ValueError(f"{self._sound[digest]} bytes of JSON, at most {LARGEST_JSON} are read")
+        raw = self.raw(digest)
+        json.loads(raw.decode(), object_pairs_hook=_each_key_once)
+        return msgspec.json.decode(raw, type=shape)
 
     def has_dot(self, ttir: str) -> bool:
         """Whether this Triton IR multiplies matrices."""

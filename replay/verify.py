@@ -42,16 +42,17 @@ class Report(msgspec.Struct, frozen=True):
     runs: tuple[RunView, ...]
 
 
+@without_collector()
 def verify(path: str | os.PathLike[str], deep: bool, *, head: str | None = None, upto: int | None = None) -> Report:
     """Check a ledger: the file, chain, artifacts and folds; with `deep` also re-derive everything that follows from them.
 
     `head` is the hash that its last event must have; `upto` reads the first events only. Raises UnreadableLedger.
     """
     findings = Findings()
-    with without_collector(), LedgerReader(path) as reader:
+    with LedgerReader(path) as reader:
         check_schema(((o[0], o[1], o[2]) for o in reader.schema_objects()), findings)
         rows = reader.rows() if upto is None else takewhile(lambda row: row.seq <= upto, reader.rows())
-        scanned = scan(rows, findings)
+        scanned = scan(rows, findings, spelling=deep)
         if deep:
             check_indexes(path, findings)
         sound, unread = check_artifacts(reader.artifact_rows(), findings)
@@ -220,7 +221,9 @@ class _Verification:
                 notes.append(f"{orphans} artifacts are named by no event")
             notes.append("facts of the world (device, clocks, samples as measured) are taken as recorded")
         else:
-            notes.append("nothing re-derived: use --verify for signals, matches, verdicts, evolution and claims")
+            notes.append(
+                "nothing re-derived: use --verify for spellings, signals, matches, verdicts, evolution and claims"
+            )
         return notes
 
 

@@ -66,23 +66,20 @@ def _poisoned(device: AnyDevice) -> bool:
 
 def _report(device: AnyDevice, request: Gate, run: Callable[..., Any]) -> bytes:
     reference = load_reference(request.subject.reference).reference
+    draws = [_one_draw(device, run, draw(device, request.subject, index), reference) for index in range(request.draws)]
     inputs = draw(device, request.subject, 0)
-    expected = reference(*inputs)
-    draws = [_one_draw(device, run, inputs, expected)]
-    trivial = _trivial_errors(inputs, expected)
     repeat_equal = _equal(_call(device, run, inputs), _call(device, run, inputs))
-    for index in range(1, request.draws):
-        fresh = draw(device, request.subject, index)
-        draws.append(_one_draw(device, run, fresh, reference(*fresh)))
-    dtype = str(inputs[0].dtype).removeprefix("torch.")
+    inputs = draw(device, request.subject, 0)  # drawn again: a candidate may have changed them
+    expected = reference(*inputs)
     content = {
         "error": None,
         "seed": request.subject.seed,
         "draws": draws,
-        "trivial": trivial,
+        "trivial": _trivial_errors(inputs, expected),
         "repeat_equal": repeat_equal,
+        "expected": {"shape": list(expected.shape), "dtype": str(inputs[0].dtype).removeprefix("torch.")},
     }
-    return msgspec.json.encode({**content, "expected": {"shape": list(expected.shape), "dtype": dtype}})
+    return msgspec.json.encode(content)
 
 
 def _call(device: AnyDevice, run: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> Any:
@@ -93,13 +90,13 @@ def _call(device: AnyDevice, run: Callable[..., Any], inputs: tuple[torch.Tensor
 
 
 def _one_draw(
-    device: AnyDevice, run: Callable[..., Any], inputs: tuple[torch.Tensor, ...], expected: torch.Tensor
+    device: AnyDevice, run: Callable[..., Any], inputs: tuple[torch.Tensor, ...], reference: Callable[..., torch.Tensor]
 ) -> dict[str, Any]:
+    """One fresh draw: the candidate runs first, so that no answer lies in memory or in a frame while it runs."""
     kept = [value.clone() for value in inputs]
-    # Freed NaN blocks of the output's size: memory that the candidate does not write reads as NaN, not as an old result.
-    poison = [torch.full_like(expected, float("nan"), dtype=inputs[0].dtype) for _ in range(3)]
-    del poison
+    _poison(reference(*(value.clone() for value in inputs)), inputs[0].dtype)
     out = _call(device, run, inputs)
+    expected = reference(*kept)
     row: dict[str, Any] = {
         "shape": [],
         "dtype": type(out).__name__,
@@ -113,6 +110,13 @@ def _one_draw(
         if row["device_ok"] and out.shape == expected.shape:
             row |= {"nonfinite": int((~torch.isfinite(out)).sum()), **errors(out, expected)}
     return row
+
+
+def _poison(answer: torch.Tensor, dtype: torch.dtype) -> None:
+    """Overwrite an answer with NaN and leave freed NaN blocks of the output's size: unwritten memory then reads as NaN."""
+    answer.fill_(float("nan"))
+    blocks = [torch.full_like(answer, float("nan"), dtype=dtype) for _ in range(3)]
+    blocks.clear()
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -47,8 +47,9 @@ class CudaDevice:
         # Read, never written: a zero-fill would leave dirty lines whose write-back lands in the sample.
         self._buffer = torch.ones(size // 4, dtype=torch.float32, device=self.torch_device)
         self._sink = torch.empty((), dtype=torch.float32, device=self.torch_device)
-        # References taken before any candidate is imported, so that patching torch later does not reach the clock.
+        # The functions themselves, taken before any candidate is imported: patching torch later does not reach the clock.
         self._event, self._sleep, self._synchronize = torch.cuda.Event, torch.cuda._sleep, torch.cuda.synchronize
+        self._record, self._elapsed = torch.cuda.Event.record, torch.cuda.Event.elapsed_time
         self._cycles_per_us = getattr(properties, "clock_rate", 1_980_000) / 1000.0
 
     def synchronize(self) -> None:
@@ -64,11 +65,11 @@ class CudaDevice:
         start, stop = self._event(enable_timing=True), self._event(enable_timing=True)
         self.flush()
         self._sleep(int(min(max(hold_us, _HOLD_US_MIN), _HOLD_US_MAX) * self._cycles_per_us))
-        start.record()
+        self._record(start)
         call()
-        stop.record()
+        self._record(stop)
         self._synchronize()
-        return round(start.elapsed_time(stop) * 1e6)
+        return round(self._elapsed(start, stop) * 1e6)
 
 
 AnyDevice = CpuDevice | CudaDevice

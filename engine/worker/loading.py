@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import pathlib
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 # Named by digest and compiled without bytecode caches, so that the code that runs is the code that was hashed.
-_FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="gpusolver-sources-"))
+_FOLDER = pathlib.Path(os.environ.get("GPUSOLVER_WORKER_FOLDER") or tempfile.mkdtemp(prefix="gpusolver-sources-"))
 _LOADED: dict[str, ModuleType] = {}
 
 

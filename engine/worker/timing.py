@@ -81,7 +81,7 @@ def _ready(device: AnyDevice, source: str, subject: Subject) -> tuple[Callable[.
     try:
         run = load_run(source)
         return run, _host_us(device, run, draw(device, subject, 0))
-    except Exception:
+    except BaseException:  # a source may also raise SystemExit
         device.synchronize()  # raises again where the context is lost, which ends this worker
         return None
 

@@ -187,9 +187,6 @@ def run(x):
     assert gate(executor, source)[0] == "wrong_result"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the worker computes the expected answer before the candidate, in its own process"
-)
 def test_b10_the_expected_answer_is_not_found_in_the_callers_frames(executor: LocalExecutor) -> None:
     source = """
 import sys

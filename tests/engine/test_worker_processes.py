@@ -159,7 +159,6 @@ def test_a_worker_that_ends_while_its_child_holds_the_pipe_is_noticed(executor: 
     assert_unharmed(executor)
 
 
-@pytest.mark.xfail(strict=True, reason="a child in a session of its own is not in the group that is killed")
 def test_a_child_that_leaves_the_session_does_not_outlive_the_worker(executor: LocalExecutor) -> None:
     source = HONEST.replace(
         "import torch\n", "import subprocess, torch\nsubprocess.Popen(['sleep', '98767'], start_new_session=True)\n"

@@ -12,9 +12,10 @@ import pytest
 
 import gpusolver
 from gpusolver.events import GENESIS, Artifact, BadInput, ConcurrencyConflict, UnreadableLedger, digest, event_hash
+from gpusolver.events.clock import utc_now
 from gpusolver.events.lock import WriterLock
 from gpusolver.events.reader import LedgerReader
-from gpusolver.events.writer import LedgerWriter, utc_now
+from gpusolver.events.writer import LedgerWriter
 
 from .examples import CELL, STREAM, attempt, attempts, fill, judged
 
@@ -62,7 +63,6 @@ def test_reading_on_the_writers_side(tmp_path: Path) -> None:
         assert [item.version for item in ledger.events(STREAM)] == [1, 2]
         assert ledger.events("run3") == []
         assert ledger.artifact(digest(b"kernel")) == b"kernel"
-        assert ledger.artifact_media(digest(b"kernel")) == "text/x-python"
         with pytest.raises(BadInput, match=f"no artifact {'0' * 64}"):
             ledger.artifact("0" * 64)
 
@@ -251,8 +251,8 @@ def test_closing_beside_a_reader_warns_and_names_the_second_file(tmp_path: Path)
     reading.execute("SELECT count(*) FROM events").fetchone()
     with pytest.warns(UserWarning, match="ledger.db-wal belongs to it"):
         ledger.close()
-    reading.close()
-    with LedgerWriter(path) as again:
+    reading.close()  # the last to close: SQLite moves everything into the file, but leaves its header as it is
+    with pytest.warns(UserWarning, match="was not closed by its writer"), LedgerWriter(path) as again:
         assert again.head()[0] == 3
     assert os.listdir(tmp_path) == ["ledger.db"]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -143,3 +145,18 @@ def test_positions_that_do_not_exist(clean: Path, position: str) -> None:
     """In words, exit 2."""
     shown = diff(f"{clean}@{position}", clean)
     assert shown.exit_code == 2 and "expected a position" in shown.output
+
+
+def test_a_path_that_is_not_utf_8_can_be_written_as_json(clean: Path, tmp_path: Path) -> None:
+    """Its undecodable byte is escaped."""
+    path = tmp_path / os.fsdecode(b"\xff.db")
+    shutil.copy(clean, path)
+    shown = replay(path, "--verify", "--json")
+    assert shown.exit_code == 0
+    assert json.loads(shown.output)["path"].endswith("\\udcff.db")
+    assert "error" in json.loads(replay(tmp_path / os.fsdecode(b"\xfe.db"), "--json").output)
+
+
+def test_a_claims_bound_is_printed_beside_its_text(clean: Path) -> None:
+    """Whatever the text says."""
+    assert "claim c1: on beats off (registered: endpoint at least 1.5)" in replay(clean).output
