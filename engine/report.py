@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..events.model import HeadToHead
-from ..projections.ablation import AblationRow, ArmRow, rows
+from ..projections.ablation import AblationRow, ArmRow, best_kernels, rows
 from ..projections.runs import Group, RunView, group_of
 
 _SIGNALS = {
@@ -65,6 +65,9 @@ def print_report(view: RunView, console: Console) -> None:
     console.print(_ratios(found, _VERSUS_TITLE, _VERSUS))
     if view.claims:
         console.print(_claims(view))
+    for best in best_kernels(view):
+        where = f"{best.problem} {best.contract}: {best.time_us:.1f} us, source {best.source[:12]}, arm {best.cell.arm} #{best.cell.repetition}"
+        console.print(f"best kernel of {plain(where)}")
 
 
 def print_ground(view: RunView, console: Console) -> None:

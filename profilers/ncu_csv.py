@@ -14,12 +14,13 @@ from typing import Literal, NamedTuple
 from ..events.errors import ToolFailed
 from .units import number, unit_factor
 
-Obstacle = Literal["permission", "no_kernels", "unknown_metric"]
+Obstacle = Literal["permission", "no_kernels", "unknown_metric", "busy"]
 
 _OBSTACLES: tuple[tuple[str, Obstacle], ...] = (
     ("ERR_NVGPUCTRPERM", "permission"),
     ("Failed to find metric", "unknown_metric"),
     ("No kernels were profiled", "no_kernels"),
+    ("driver resource was unavailable", "busy"),
 )
 _PASSES = re.compile(r"- (\d+) pass(?:es)?\b")
 

@@ -28,6 +28,7 @@ _OPTIONS = (
 )
 _REFUSALS: dict[Obstacle, tuple[Reason, str]] = {
     "permission": ("permission", "the driver refuses counters to this user"),
+    "busy": ("busy", "another process holds the counters"),
     "unknown_metric": ("unsupported", "ncu does not know a metric that CUPTI names"),
     "no_kernels": (
         "failed",

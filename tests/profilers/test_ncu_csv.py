@@ -108,6 +108,8 @@ def test_b51_a_row_cut_by_a_print_is_an_error() -> None:
     ("text", "kind"),
     [
         ("==PROF== Connected\nloss=1\n==WARNING== No kernels were profiled.\n", "no_kernels"),
+        # as ncu 2025.3 answered while a CUPTI client held the counters of the same H200
+        ("==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool", "busy"),
         ("result 1\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n", "permission"),
         (
             "==ERROR== Failed to find metric regex:^dram__x(\\.|$)\n==WARNING== No kernels were profiled.",
