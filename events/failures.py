@@ -10,7 +10,7 @@ from . import schema
 from .errors import BadInput, ConcurrencyConflict, ToolFailed, UnreadableLedger
 
 
-def when_opening(error: sqlite3.Error | OSError, path: Path) -> Exception:
+def when_opening(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) -> Exception:
     """Why the ledger cannot be opened for appending."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL or shutil.disk_usage(path.parent).free == 0:

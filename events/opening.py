@@ -78,7 +78,7 @@ def open_for_appending(path: Path, timeout_s: float) -> sqlite3.Connection:
         if made_here:
             for suffix in ("", "-wal", "-shm", "-journal"):
                 beside(path, suffix).unlink(missing_ok=True)
-        if isinstance(error, (sqlite3.Error, OSError)):
+        if isinstance(error, (sqlite3.Error, OSError, UnicodeDecodeError)):
             raise failures.when_opening(error, path) from error
         raise
 
@@ -159,7 +159,7 @@ def _last(uri: str) -> tuple[object, ...] | None:
     try:
         found: tuple[object, ...] | None = connection.execute(_LAST).fetchone()
         return found
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
         return None
     finally:
         connection.close()

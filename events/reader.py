@@ -116,10 +116,10 @@ class LedgerReader:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """SQLite's own errors as UnreadableLedger, in words."""
+        """SQLite's own errors as UnreadableLedger, in words; a damaged schema can make the error's own text no UTF-8."""
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise UnreadableLedger(f"{self.path} cannot be read: {error}. {_advice(self.path)}") from error
 
     def _as_bytes(self, query: str, parameters: tuple[object, ...]) -> Iterator[tuple[object, ...]]:
@@ -129,11 +129,11 @@ class LedgerReader:
         try:
             cursor.execute(query, parameters)
             while (found := cursor.fetchone()) is not None:
-                self._connection.text_factory = str
+                self._connection.text_factory = _lenient
                 yield found
                 self._connection.text_factory = cells.Text
         finally:
-            self._connection.text_factory = str
+            self._connection.text_factory = _lenient
 
 
 def connect_read_only(path: Path) -> tuple[sqlite3.Connection, tuple[str, ...]]:
@@ -153,9 +153,15 @@ def connect_read_only(path: Path) -> tuple[sqlite3.Connection, tuple[str, ...]]:
         )
         notices = (notice,)
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
+    connection.text_factory = _lenient
     for setting in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON"):
         connection.execute(f"PRAGMA {setting}")
     return connection, notices
+
+
+def _lenient(raw: bytes) -> str:
+    """Text of a file that nobody vouches for: a damaged schema text must differ from the published one, not raise."""
+    return raw.decode(errors="surrogateescape")
 
 
 def _nothing_beside(path: Path) -> bool:

@@ -189,7 +189,7 @@ def check_indexes(path: str | os.PathLike[str], findings: Findings) -> None:
         for (said,) in connection.execute("PRAGMA integrity_check"):
             if "index" in said:
                 findings.add(0, "index", "an entry for each row of the table", said)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         findings.add(0, "index", "an entry for each row of the table", f"no answer: {error}")
     finally:
         connection.close()

@@ -117,3 +117,18 @@ def test_any_bit_of_the_file(small: Path, where: int, bit: int) -> None:
             assert str(path) in str(error)
         else:
             assert report.counts["events"] > 0
+
+
+def test_a_schema_text_that_is_no_utf8_is_told_in_words(small: Path) -> None:
+    """Found by the fuzz above: a flipped bit in the stored CREATE TABLE made the reader, or SQLite's own message, raise."""
+    with copy_of(small) as path:
+        raw = path.read_bytes()
+        begin = raw.index(b"CREATE TABLE events(")
+        for where in range(begin, begin + 400):
+            path.write_bytes(raw[:where] + bytes([raw[where] ^ 0x80]) + raw[where + 1 :])
+            try:
+                kinds = {finding.kind for finding in verify(path, deep=True).findings}
+            except UnreadableLedger as error:
+                assert str(path) in str(error)
+            else:
+                assert "schema object" in kinds
