@@ -11,7 +11,6 @@ import msgspec
 
 from ..events.errors import ToolFailed
 from ..events.model import Event, Origin, RunRegistered
-from ..problems.contract import reference_path
 from .executor import Observation, Question
 from .worker.protocol import Calibrate, Compare, Count, Gate, Message, Reply, Subject, Sweep
 from .worker_process import WorkerProcess
@@ -77,7 +76,7 @@ class LocalExecutor:
     def _subject(self, question: Question) -> Subject:
         # The CPU stand-in interprets kernels, so it takes the problem's small sizes.
         shape = question.problem.small if self._device == "cpu" else question.problem.shape
-        return Subject(reference=str(reference_path(question.problem.name)), shape=shape, seed=question.seed)
+        return Subject(reference=question.problem.reference, shape=shape, seed=question.seed)
 
     def _ask(self, stage: str, message: Message) -> Observation:
         return _observed(self._worker.ask(message, self._limits[stage]))

@@ -2,6 +2,7 @@
 
 An event's tag (`type`) is written into the payload and is the row's `type` column. Absent and zero are different things:
 a signal that could not be measured is absent from its mapping. All numbers are finite. Units stand in the names.
+A field that came later is UNSET by default and then left out of the bytes, so that older payloads still re-encode as they are.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 Verdict = Literal["FASTER", "SLOWER", "SAME", "AMBIGUOUS"]
 Credit = Literal["success", "failure", "neutral"]
@@ -40,13 +42,16 @@ class Guard(Value, frozen=True):
 
 
 class Gain(Value, frozen=True):
-    """Predicted speed-up: min(cap, form), form one of: constant = cap; signal; inverse_signal = 1 / signal; peak_ratio."""
+    """Predicted speed-up: min(cap, form), form one of: constant = cap; signal; inverse_signal = 1 / signal; peak_ratio;
+    amdahl = 1 / ((1 - s) + s / h), h = `signal` (at least 1), s = the signal `share` (1 where that is absent or not named).
+    """
 
-    form: Literal["constant", "signal", "inverse_signal", "peak_ratio"]
+    form: Literal["constant", "signal", "inverse_signal", "peak_ratio", "amdahl"]
     cap: float
     signal: str | None = None
     over: str | None = None
     under: str | None = None
+    share: str | UnsetType = UNSET
 
 
 class Rule(Value, frozen=True):
@@ -143,13 +148,18 @@ class Policy(Value, frozen=True):
 
 
 class Statistics(Value, frozen=True):
-    """Verdict parameters, fixed beforehand: ABBA blocks, two-sided tail of the interval, margin, multiple of the floor."""
+    """Verdict parameters, fixed beforehand: ABBA blocks, two-sided tail of the interval, margin, multiple of the floor.
+
+    `looks` are the numbers of blocks, ascending and ending with `blocks`, after which a round's verdict is asked for, each at its
+    share of the tail; a round ends at the first look that is not ambiguous. UNSET: one look, after `blocks`.
+    """
 
     blocks: int
     tail_num: int
     tail_den: int
     margin: float
     floor_multiple: float
+    looks: tuple[int, ...] | UnsetType = UNSET
 
 
 class ClaimRegistered(Value, frozen=True):
@@ -189,6 +199,60 @@ class Interval(Value, frozen=True):
     upper: float
     blocks: int
     rank: int
+
+
+# --- examinations: kernels measured outside of any loop -----------------------------------------------------------------
+
+
+class SubjectDeclared(Value, frozen=True):
+    """A kernel to examine: its problem, contract and source digest, and the rules that must fire on it or stay silent.
+
+    `half` is `calibration` where its signals may have set a threshold, `held-out` where they may not, else empty.
+    """
+
+    name: str
+    problem: ProblemDeclared
+    contract: str
+    source: str
+    half: str
+    fires: tuple[str, ...]
+    silent: tuple[str, ...]
+
+
+class PairDeclared(Value, frozen=True):
+    """Two sources to compare `times` times on a subject's inputs, and the verdict that is true of them."""
+
+    name: str
+    subject: str
+    left: str
+    right: str
+    times: int
+    truth: Verdict
+
+
+class RuleAnswer(Value, frozen=True):
+    """What one rule says of a kernel, whatever the others say; `clauses` are those whose signals are present.
+
+    `reason` is why it is blocked; `predicted_gain` is there where all clauses hold.
+    """
+
+    rule: str
+    version: int
+    answer: Literal["fires", "abstains", "blocked", "silent"]
+    clauses: tuple[ClauseSeen, ...]
+    missing: tuple[str, ...]
+    reason: Literal["guard", "contract", "no_variant"] | None
+    predicted_gain: float | None
+
+
+class CounterRow(Value, frozen=True):
+    """One metric as two collectors read it; `bound` is the larger of the relative and the absolute difference allowed."""
+
+    metric: str
+    ours: float | None
+    theirs: float | None
+    bound: float
+    within: bool
 
 
 # --- events -----------------------------------------------------------------------------------------------------------
@@ -310,7 +374,10 @@ class KernelGated(Event, frozen=True, tag=True):
 
 
 class Profiled(Event, frozen=True, tag=True):
-    """Samples of `source` interleaved with `against` (A = against, B = source), counters, and the signals they give."""
+    """Samples of `source` interleaved with `against` (A = against, B = source), counters, and the signals they give.
+
+    `extras` are artifacts by role (timeline, warm, compiled, energy) that live rules asked for.
+    """
 
     cell: Cell
     round: int
@@ -323,6 +390,7 @@ class Profiled(Event, frozen=True, tag=True):
     signals: dict[str, float]
     cache: str
     origin_seq: int | None = None
+    extras: dict[str, str] | UnsetType = UNSET
 
 
 class NoiseFloorMeasured(Event, frozen=True, tag=True):
@@ -443,6 +511,82 @@ class LedgerSealed(Event, frozen=True, tag=True):
     note: str
 
 
+class ExaminationRegistered(Event, frozen=True, tag=True):
+    """Everything that is decided before an examination: subjects, pairs, statistics, code and environment."""
+
+    run: str
+    seed: int
+    purpose: str
+    subjects: tuple[SubjectDeclared, ...]
+    pairs: tuple[PairDeclared, ...]
+    statistics: Statistics
+    code: dict[str, str]
+    environment: dict[str, str]
+
+
+class KernelExamined(Event, frozen=True, tag=True):
+    """One kernel gated, timed against itself and profiled at every tier at hand; without samples its gate did not pass."""
+
+    run: str
+    subject: str
+    outcome: str
+    reason: str
+    report: str
+    launches: str | None
+    samples: str | None
+    counters: str | None
+    extras: dict[str, str]
+    tier: Tier | None
+    floor: float | None
+    signals: dict[str, float]
+
+
+class RulesAnswered(Event, frozen=True, tag=True):
+    """Every rule of the table on the signals of a subject, in the order of asking."""
+
+    run: str
+    subject: str
+    answers: tuple[RuleAnswer, ...]
+
+
+class PairCompared(Event, frozen=True, tag=True):
+    """Comparison number `number` (from 1) of a pair, judged like a round: left is the incumbent, right the candidate."""
+
+    run: str
+    pair: str
+    number: int
+    samples: str
+    interval: Interval | None
+    margin: float
+    verdict: Verdict
+    reason: str
+
+
+class CountersCompared(Event, frozen=True, tag=True):
+    """A subject's counters as two collectors read them: `ours` in process, `theirs` by Nsight Compute."""
+
+    run: str
+    subject: str
+    ours: str
+    theirs: str
+    rows: tuple[CounterRow, ...]
+
+
+class StaticRulesSeen(Event, frozen=True, tag=True):
+    """What Nsight Compute's own rules say of a subject (artifact `ncu_rules`): a static table beside ours, logged, not used."""
+
+    run: str
+    subject: str
+    answers: str
+
+
+class ExaminationStated(Event, frozen=True, tag=True):
+    """The figures of an examination, each derived from its events."""
+
+    run: str
+    figures: dict[str, float]
+
+
 AnyEvent = (
     RunRegistered
     | RuleSeeded
@@ -464,6 +608,13 @@ AnyEvent = (
     | HeadToHead
     | ClaimStated
     | LedgerSealed
+    | ExaminationRegistered
+    | KernelExamined
+    | RulesAnswered
+    | PairCompared
+    | CountersCompared
+    | StaticRulesSeen
+    | ExaminationStated
 )
 EVENT_TYPES: dict[str, type[Event]] = {kind.__name__: kind for kind in AnyEvent.__args__}
 

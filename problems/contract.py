@@ -64,9 +64,13 @@ class Variant(_Closed, frozen=True):
 
 
 class Problem(_Closed, frozen=True):
-    """A problem with its sources as text. `flops` and `min_bytes` are algorithmic minima of one call at `shape`."""
+    """A problem with its sources as text. `flops` and `min_bytes` are algorithmic minima of one call at `shape`.
+
+    `reference` is the absolute path of the reference module, for the worker.
+    """
 
     name: str
+    reference: str
     digest: str
     family: Family
     dtype: str
@@ -104,6 +108,7 @@ def load(name: str) -> Problem:
     return Problem(
         **{field: getattr(toml, field) for field in _Toml.__struct_fields__ if field != "prescriptions"},
         digest=digest(folder),
+        reference=str(folder / "reference.py"),
         start=_source(folder, "start.py"),
         eager=_source(folder, "eager.py"),
         variants=variants,
@@ -117,11 +122,6 @@ def declared(problem: Problem, pool: str) -> ProblemDeclared:
     shared = {f: getattr(problem, f) for f in ProblemDeclared.__struct_fields__ if f != "prescriptions"}
     offered = {v.prescription for v in problem.variants if v.pool in ("any", pool)}
     return ProblemDeclared(**shared, prescriptions=tuple(sorted(offered)))
-
-
-def reference_path(name: str) -> Path:
-    """Where the worker finds the problem's reference.py."""
-    return _folder(name) / "reference.py"
 
 
 def digest(folder: Path) -> str:

@@ -87,4 +87,5 @@ _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     float: st.floats(allow_nan=False, allow_infinity=False),
     type(None): st.none(),
+    msgspec.UnsetType: st.just(msgspec.UNSET),
 }

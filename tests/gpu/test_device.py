@@ -18,7 +18,7 @@ from gpusolver.engine.rules import seed_rules
 from gpusolver.engine.worker.ncu import collect
 from gpusolver.engine.worker.protocol import Count, Subject
 from gpusolver.events.model import Cell, Chip
-from gpusolver.problems.contract import Problem, declared, load, reference_path
+from gpusolver.problems.contract import Problem, declared, load
 from gpusolver.problems.sources import with_config, with_precision
 from gpusolver.profilers import artifacts as shapes
 from gpusolver.profilers.calibration import copy_gbps
@@ -196,7 +196,7 @@ def test_ncu_agrees_with_cupti(gpu: LocalExecutor, tmp_path: pathlib.Path) -> No
     problem = load(SCALAR)
     ours = counters(gpu, problem, problem.start).metrics
     gpu._worker.kill()  # ncu is refused while this process's worker holds the counters
-    subject = Subject(reference=str(reference_path(SCALAR)), shape=problem.shape, seed=1)
+    subject = Subject(reference=load(SCALAR).reference, shape=problem.shape, seed=1)
     request = Count(subject=subject, source=problem.start, metrics=tuple(ours))
     path = tmp_path / "request"
     path.write_bytes(msgspec.msgpack.encode(request))

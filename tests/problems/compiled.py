@@ -22,7 +22,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from gpusolver.problems.contract import Problem, load, reference_path
+from gpusolver.problems.contract import Problem, load
 from gpusolver.problems.sources import with_precision
 
 from .loading import candidates, load_file, load_text
@@ -109,7 +109,7 @@ def launched(module: ModuleType, inputs: tuple[torch.Tensor, ...], chip: int) ->
 
 
 def examine(problem: Problem, folder: Path, chip: int, every_config: bool) -> dict[str, Any]:
-    reference = load_file(reference_path(problem.name))
+    reference = load_file(Path(problem.reference))
     inputs = reference.inputs(problem.shape, None, "meta")
     found: dict[str, Any] = {}
     for label, text in candidates(problem, every_config).items():

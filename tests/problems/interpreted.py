@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from gpusolver.problems.contract import Problem, load, reference_path
+from gpusolver.problems.contract import Problem, load
 from gpusolver.problems.sources import strict_twin
 
 from .loading import candidates, load_file, load_text
@@ -64,7 +64,7 @@ def lowered(problem: Problem, reference: ModuleType) -> dict[str, dict[str, floa
 
 
 def examine(problem: Problem, folder: Path) -> dict[str, Any]:
-    reference = load_file(reference_path(problem.name))
+    reference = load_file(Path(problem.reference))
     modules = {
         label: load_text(folder, f"{problem.name}_{label}", strict_twin(text))
         for label, text in candidates(problem, every_config=True).items()

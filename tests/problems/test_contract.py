@@ -14,7 +14,7 @@ import pytest
 
 from gpusolver.events.errors import BadInput
 from gpusolver.problems import contract
-from gpusolver.problems.contract import CONTRACTS, declared, digest, load, names, reference_path
+from gpusolver.problems.contract import CONTRACTS, declared, digest, load, names
 from gpusolver.problems.sources import config_of, strict_twin
 
 # By hand, float32 = 4 bytes: matmul 2mnk and 4(mk + kn + mn); per element 5, 7, 1 and 4 operations (see each problem.toml).
@@ -128,7 +128,7 @@ def test_an_unknown_name_lists_the_known_ones_and_the_closest() -> None:
     with pytest.raises(BadInput, match=r"unknown problem 'softmx'.*batched_gemm.*sigmoid; did you mean kb_softmax\?"):
         load("softmx")
     with pytest.raises(BadInput, match=r"unknown problem '\.\./problems/matmul'"):
-        reference_path("../problems/matmul")
+        load("../problems/matmul")
 
 
 def test_the_digest_is_the_stated_preimage(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_folder_that_cannot_be_used_is_refused_with_the_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, old: str, new: str, message: str
 ) -> None:
     folder = tmp_path / "sigmoid"
-    shutil.copytree(reference_path("sigmoid").parent, folder)
+    shutil.copytree(Path(load("sigmoid").reference).parent, folder)
     monkeypatch.setattr(contract, "files", lambda package: tmp_path)
     load("sigmoid")
     text = (folder / file).read_text()
