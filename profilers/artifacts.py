@@ -14,6 +14,8 @@ from ..events.errors import BadInput
 
 # A time of 0 ns is no measurement, and as a divisor it would end in an error far from its cause.
 Nanoseconds = Annotated[int, msgspec.Meta(gt=0)]
+AtLeastOne = msgspec.Meta(min_length=1)
+Positive = Annotated[int, msgspec.Meta(gt=0)]
 Times = Annotated[tuple[Nanoseconds, ...], msgspec.Meta(min_length=1)]
 Scalar = bool | int | float | str | None
 Fault = Literal["compile_error", "load_error", "run_error", "timeout", "out_of_memory", "worker_lost"]
@@ -23,6 +25,13 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     """Base of every shape here: immutable, keyword-only, open to facts that it does not name."""
 
 
+class DeviceState(Artifact, frozen=True):
+    """The device beside a measurement: SM clock in MHz, NVML's bits of why clocks are held down; None = not read."""
+
+    sm_clock_mhz: float | None = None
+    throttle_bits: float | None = None
+
+
 class Samples(Artifact, frozen=True):
     """Interleaved timings in ns: blocks of (a, b, b, a), A = against or left, B = source or right."""
 
@@ -30,6 +39,8 @@ class Samples(Artifact, frozen=True):
     cache: str
     blocks: Annotated[tuple[tuple[Nanoseconds, Nanoseconds, Nanoseconds, Nanoseconds], ...], msgspec.Meta(min_length=1)]
     unit: Literal["ns"] = "ns"
+    before: DeviceState | None = None
+    after: DeviceState | None = None
 
 
 class Sweep(Artifact, frozen=True):
@@ -40,7 +51,7 @@ class Sweep(Artifact, frozen=True):
 
 
 class Launch(Artifact, frozen=True):
-    """One kernel launch. `code` and `ttir` are artifact digests; `shared` and `local_bytes` are bytes; None = not known.
+    """One kernel launch. `code` and `ttir` are artifact digests; `shared`, `static_shared` and `local_bytes` are bytes; None = not known.
 
     `scalars` are the scalar arguments by name or in order.
     """
@@ -55,6 +66,7 @@ class Launch(Artifact, frozen=True):
     scalars: dict[str, Scalar] | tuple[Scalar, ...] = ()
     registers: int | None = None
     local_bytes: int | None = None
+    static_shared: int | None = None
 
 
 class Launches(Artifact, frozen=True):
@@ -64,14 +76,15 @@ class Launches(Artifact, frozen=True):
     kernels: tuple[Launch, ...]
 
 
-class Counters(Artifact, frozen=True):
-    """Hardware counters summed over the kernels of one call; None = not collectable on this chip, never 0."""
+class Counters(Artifact, frozen=True, omit_defaults=True):
+    """Hardware counters summed over the kernels of one call; None = not collectable on this chip, never 0. `wall_s`: what they cost."""
 
     collector: str
     passes: int
     chip: str
     cache: str
     metrics: dict[str, int | float | None]
+    wall_s: float | None = None
 
 
 class Errors(Artifact, frozen=True):
@@ -120,14 +133,75 @@ class Report(Artifact, frozen=True):
 class Copy(Artifact, frozen=True):
     """A device copy: bytes read plus bytes written per copy, and its times in ns."""
 
-    bytes: Annotated[int, msgspec.Meta(gt=0)]
+    bytes: Positive
     ns: Times
 
 
+class Product(Artifact, frozen=True):
+    """A library matrix product: FLOP each, and its times in ns."""
+
+    flop: Positive
+    ns: Times
+
+
+class DeviceLimits(Artifact, frozen=True):
+    """What one streaming multiprocessor holds, and how many there are; shared memory in bytes, clock in MHz."""
+
+    sms: Positive
+    warps_per_sm: Positive
+    blocks_per_sm: Positive
+    registers_per_sm: Positive
+    shared_per_sm: Positive
+    shared_reserved: Annotated[int, msgspec.Meta(ge=0)]
+    sm_clock_mhz: Positive
+
+
 class Calibration(Artifact, frozen=True):
-    """The measured ceilings of a device."""
+    """The measured ceilings of a device and its limits. `l2` is a copy that stays in the L2."""
 
     copy: Copy
+    l2: Copy | None = None
+    gemm_fp32: Product | None = None
+    gemm_tf32: Product | None = None
+    gemm_bf16: Product | None = None
+    limits: DeviceLimits | None = None
+
+
+class Timeline(Artifact, frozen=True):
+    """Kernels by call as (start ns, end ns, name), in order of start; device time of each framework operator over all calls."""
+
+    collector: Literal["torch_profiler", "nsys"]
+    calls: Annotated[tuple[Annotated[tuple[tuple[int, int, str], ...], AtLeastOne], ...], AtLeastOne]
+    operators: tuple[tuple[str, int], ...] | None = None
+
+
+class CompiledKernel(Artifact, frozen=True):
+    """Static instruction counts of one machine code, by opcode with its modifiers; `code` is its digest."""
+
+    code: str
+    mix: dict[str, int]
+
+
+class Compiled(Artifact, frozen=True):
+    """What a disassembler says of a call's kernels."""
+
+    tool: str
+    kernels: tuple[CompiledKernel, ...]
+
+
+class Window(Artifact, frozen=True):
+    """Warm calls back to back: their number, what they drew and took, and the temperature at the end."""
+
+    calls: Positive
+    millijoules: Annotated[int, msgspec.Meta(ge=0)]
+    milliseconds: Positive
+    temperature_c: int
+
+
+class Energy(Artifact, frozen=True):
+    """Energy of a kernel, window by window."""
+
+    windows: Annotated[tuple[Window, ...], msgspec.Meta(min_length=1)]
 
 
 A = TypeVar("A", bound=Artifact)

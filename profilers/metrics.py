@@ -1,4 +1,4 @@
-"""Which hardware metrics a set of rules needs, and which of them a chip has. Never collects one and asks no device.
+"""The planner: which hardware metrics and artifacts a set of live rules needs, and which metrics a chip has. Collects nothing, asks no device.
 
 Names and chips: CUPTI 13.0's host library, which `tests/worker/test_cupti_host.py` asks again.
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from ..events.model import Rule
+from .inputs import ROLES, evidence, is_metric
 from .signals import (
     DRAM_READ,
     DRAM_WRITE,
@@ -25,22 +28,9 @@ CHIPS = {"7.5": "TU104", "8.0": "GA100", "8.6": "GA102", "8.9": "AD102", "9.0": 
 
 CYCLES_ACTIVE = "sm__cycles_active.avg"
 
-_TRAFFIC = (DRAM_READ, DRAM_WRITE)
 _INSTRUCTIONS = (HMMA, HFMA2, TENSOR_ANY)
 
-BY_SIGNAL = {
-    "dram_bytes": _TRAFFIC,
-    "bw_frac": _TRAFFIC,
-    "traffic_excess": _TRAFFIC,
-    "load_eff": (LOAD_EFFICIENCY, GLOBAL_LOADS),
-    "occupancy": (OCCUPANCY,),
-    "tensor_frac": TENSOR_METRICS,
-    "tensor_inst": _INSTRUCTIONS,
-    "tensor_active": (*TENSOR_METRICS, *_INSTRUCTIONS),
-}
-"""Signal to metrics, over all chips; signals that are not here need no counter."""
-
-BASE = (*_TRAFFIC, CYCLES_ACTIVE, OCCUPANCY, LOAD_EFFICIENCY, GLOBAL_LOADS, *TENSOR_METRICS, *_INSTRUCTIONS)
+BASE = (DRAM_READ, DRAM_WRITE, CYCLES_ACTIVE, OCCUPANCY, LOAD_EFFICIENCY, GLOBAL_LOADS, *TENSOR_METRICS, *_INSTRUCTIONS)
 """Collected whatever the rules: two passes on every chip above, one of them for all `sass` metrics together."""
 
 # Alone on its chip each of these leaves out what the plain pipe metric takes in, or replaces a name deprecated there.
@@ -53,14 +43,27 @@ _TENSOR_PIPE = {
 _SPLIT = ("GA100", "GH100")
 
 
-def needed(rules: Iterable[Rule]) -> tuple[str, ...]:
-    """Sorted union of the base set, what the rules' signals need and what the rules name themselves, over all chips."""
-    wanted = set(BASE)
-    for rule in rules:
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to collect for a kernel: hardware metrics over all chips, sorted, and the roles of further artifacts."""
+
+    metrics: tuple[str, ...]
+    roles: tuple[str, ...]
+
+
+def plan(live: Iterable[Rule]) -> Plan:
+    """The union of the base set, of what the live rules' signals rest on, and of what the rules name themselves.
+
+    A rule that is no longer live is not planned for: that is how a retirement makes the next profile cheaper.
+    """
+    metrics, roles = set(BASE), set[str]()
+    for rule in live:
         asked = [clause.signal for clause in rule.clauses]
         asked += [rule.gain.signal] if rule.gain.signal is not None else []
-        wanted.update(rule.metrics, *(BY_SIGNAL.get(signal, ()) for signal in asked))
-    return tuple(sorted(wanted))
+        asked += [rule.gain.share] if isinstance(rule.gain.share, str) else []
+        inputs = {name for signal in asked for name in evidence(signal)}
+        metrics.update(rule.metrics, filter(is_metric, inputs))
+        roles.update(inputs & set(ROLES))
+    return Plan(metrics=tuple(sorted(metrics)), roles=tuple(role for role in ROLES if role in roles))
 
 
 def for_chip(chip: str, metrics: Iterable[str]) -> tuple[str, ...]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..events.errors import BadInput
 from ..events.model import Chip, ProblemDeclared, Tier
-from .artifacts import Counters, Launches, Samples
+from .artifacts import Calibration, Counters, Launches, Samples
 from .intervals import b_times, lower_median
+from .second import second
 
 Number = int | float | None
 
@@ -60,15 +63,21 @@ def signals(
     samples: Samples,
     launches: Launches | None,
     counters: Counters | None,
+    calibration: Calibration | None = None,
+    extras: Mapping[str, bytes] | None = None,
 ) -> dict[str, float]:
     """Every signal of replay/FORMAT.md section 6.3 that can be computed, in its order; units stand in the names.
 
-    `copy_gbps` is the measured copy ceiling. A chip without peaks (unknown to the table) lacks the signals that need one, and a
+    `copy_gbps` is the measured copy ceiling; `calibration` with limits gives the second set, to which `extras` (artifacts by
+    role) belong. A chip without peaks (unknown to the table) lacks the signals that need one, and a
     quotient with a zero divisor is absent.
     """
     time = lower_median(b_times(samples))
     known = _timing(problem, contract, chip, copy_gbps, time) | _launches(launches, time)
     known |= _counters(problem, copy_gbps, time, counters.metrics if counters is not None else {})
+    if calibration is not None:
+        allowed = paths(contract)
+        known |= second(problem, allowed, copy_gbps, calibration, samples, launches, counters, extras or {}, known)
     return {name: float(value) for name, value in known.items() if value is not None}
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from ..events.model import Chip, Credit, Interval, ProblemDeclared, Statistics, Value, Verdict
 from .artifacts import Samples
 from .intervals import b_times, interval, lower_median
@@ -64,16 +67,37 @@ def judge(
         return Judgement(verdict="SAME", reason="inert", interval=None, margin=None, inert=True)
     if samples is None:
         return Judgement(verdict="AMBIGUOUS", reason=fault, interval=None, margin=None, inert=False)
-    seen, beyond = interval(samples, statistics), margin(statistics, noise_floor)
+    at = look(statistics, len(samples.blocks))
+    seen, beyond = interval(samples, at), margin(statistics, noise_floor)
     floor = physical_floor_ns(problem, contract, chip)
     verdict: Verdict = "AMBIGUOUS"
     if floor is not None and lower_median(b_times(samples)) < floor:
         reason = "below physical floor"
-    elif seen is None or seen.blocks < statistics.blocks:
+    elif seen is None or seen.blocks < at.blocks:
         reason = "too few blocks"
     else:
         verdict, reason = _compare(seen, beyond)
     return Judgement(verdict=verdict, reason=reason, interval=seen, margin=beyond, inert=False)
+
+
+UNDECIDED = ("interval straddles margin", "too few blocks")
+"""Reasons that more blocks may lift."""
+
+
+def look(statistics: Statistics, blocks: int) -> Statistics:
+    """The statistics of the look that has `blocks` blocks: that number and a share of the tail. A number between two looks is too few for the next.
+
+    By the union bound the tails of all looks together are the registered one, however early a round ends.
+    """
+    if statistics.looks is UNSET:
+        return statistics
+    due = next((number for number in statistics.looks if number >= blocks), statistics.blocks)
+    return replace(statistics, blocks=due, tail_den=statistics.tail_den * len(statistics.looks))
+
+
+def is_final(judged: Judgement) -> bool:
+    """Whether a look's verdict stands, so that no further blocks are measured."""
+    return judged.reason not in UNDECIDED
 
 
 def _compare(seen: Interval, beyond: float) -> tuple[Verdict, str]:

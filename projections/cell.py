@@ -162,6 +162,17 @@ def ask(plan: CellPlan, state: CellState, context: Context) -> Match:
     return match(in_order(plan.rules, state.promoted), signals, situation)
 
 
+def live_rules(plan: CellPlan, state: CellState, context: Context) -> tuple[Rule, ...]:
+    """The rules that may still fire on a kernel of `context`: of each name the highest version, unless retired there.
+
+    Only these need to be measured for, so that a retirement makes the next profile cheaper. Arms that do not evolve keep all.
+    """
+    rules = in_order(plan.rules, state.promoted)
+    if not arm_policy(plan.cell.arm).evolves:
+        return rules
+    return tuple(rule for rule in rules if (rule.name, rule.version, context) not in state.retired)
+
+
 def decide(plan: CellPlan, state: CellState) -> tuple[RuleRetired | RulePromoted, ...]:
     """What the last RoundJudged brings about for its rule: a retirement in the firing's context, a promotion, or nothing.
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET
 
-from ..events.model import Abstained, Blocked, Chip, Clause, ClauseSeen, Context, Gain, Guard, Rule
+from ..events.model import Abstained, Blocked, Chip, Clause, ClauseSeen, Context, Gain, Guard, Rule, RuleAnswer
 
 RuleVersion = tuple[str, int]
 Silenced = tuple[str, int, Context]
@@ -91,6 +92,37 @@ def match(rules_in_order: Iterable[Rule], signals: Signals, situation: Situation
     return Match(fired=None, clauses=(), abstained=tuple(abstained), blocked=tuple(blocked), predicted_gain=1.0)
 
 
+def answers(
+    rules: Iterable[Rule], signals: Signals, chip: Chip, contract: str, prescriptions: Collection[str]
+) -> tuple[RuleAnswer, ...]:
+    """What every rule says of a kernel on its own, in the order of asking without promotions (replay/FORMAT.md 7)."""
+    return tuple(_answer(rule, signals, chip, contract, prescriptions) for rule in in_order(rules, ()))
+
+
+def _answer(
+    rule: Rule, signals: Signals, chip: Chip, contract: str, prescriptions: Collection[str]
+) -> RuleAnswer:
+    missing = tuple(dict.fromkeys(clause.signal for clause in rule.clauses if clause.signal not in signals))
+    answer: Literal["fires", "abstains", "blocked", "silent"] = "fires"
+    reason = None
+    if not _present_clauses_hold(rule.clauses, signals):
+        answer = "silent"
+    elif missing:
+        answer = "abstains"
+    elif (reason := _standing_block(rule, chip, contract, prescriptions)) is not None:
+        answer = "blocked"
+    decided = answer in ("fires", "blocked")
+    return RuleAnswer(
+        rule=rule.name,
+        version=rule.version,
+        answer=answer,
+        clauses=tuple(_seen(clause, signals) for clause in rule.clauses if clause.signal in signals),
+        missing=missing,
+        reason=reason,
+        predicted_gain=float(predicted_gain(rule.gain, signals, chip)) if decided else None,
+    )
+
+
 def predicted_gain(gain: Gain, signals: Signals, chip: Chip) -> float:
     """min(cap, form); a signal or peak that is absent, and one over a signal of 0, give the cap."""
     value: float | None = None
@@ -99,6 +131,9 @@ def predicted_gain(gain: Gain, signals: Signals, chip: Chip) -> float:
     elif gain.form == "inverse_signal" and gain.signal is not None:
         divisor = signals.get(gain.signal)
         value = 1 / divisor if divisor else None
+    elif gain.form == "amdahl" and gain.signal is not None and gain.signal in signals:
+        share = 1.0 if gain.share is UNSET else min(1.0, signals.get(gain.share, 1.0))
+        value = 1 / ((1 - share) + share / max(1.0, signals[gain.signal]))
     elif gain.form == "peak_ratio" and gain.over is not None and gain.under is not None:
         value = _peak_ratio(chip, gain.over, gain.under)
     return gain.cap if value is None else min(gain.cap, value)
@@ -118,16 +153,26 @@ def _seen(clause: Clause, signals: Signals) -> ClauseSeen:
 
 def _block(rule: Rule, situation: Situation) -> Reason | None:
     """The first reason, in the order of the format, why a rule whose clauses all hold may not fire."""
-    if rule.contracts and situation.contract not in rule.contracts:
-        return "contract"
-    if not all(_guard_holds(guard, situation.chip) for guard in rule.guards):
-        return "guard"
-    if not rule.stop and rule.prescription not in situation.prescriptions:
-        return "no_variant"
+    standing = _standing_block(rule, situation.chip, situation.contract, situation.prescriptions)
+    if standing is not None:
+        return standing
     if situation.evolves and (rule.name, rule.version, situation.context) in situation.retired:
         return "retired"
     if rule.name in situation.tabu:
         return "tabu"
+    return None
+
+
+def _standing_block(
+    rule: Rule, chip: Chip, contract: str, prescriptions: Collection[str]
+) -> Literal["contract", "guard", "no_variant"] | None:
+    """The reason that no evidence can lift."""
+    if rule.contracts and contract not in rule.contracts:
+        return "contract"
+    if not all(_guard_holds(guard, chip) for guard in rule.guards):
+        return "guard"
+    if not rule.stop and rule.prescription not in prescriptions:
+        return "no_variant"
     return None
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+from msgspec.structs import replace
 
 from gpusolver.events.model import Clause, Gain, Rule
-from gpusolver.profilers.metrics import BASE, BY_SIGNAL, CHIPS, for_chip, needed
+from gpusolver.profilers.inputs import INPUTS, ROLES, evidence, is_metric
+from gpusolver.profilers.metrics import BASE, CHIPS, for_chip, plan
 
 PIPE = "sm__pipe_{}cycles_active{}.avg.pct_of_peak_sustained_active"
 HMMA = "sm__inst_executed_pipe_tensor_op_hmma.sum"
@@ -57,24 +62,55 @@ def test_base_set_by_chip(chip: str, tensor: set[str]) -> None:
     assert set(for_chip(chip, BASE)) == COMMON | tensor
 
 
-def test_no_rules_still_need_the_base_set() -> None:
-    assert needed([]) == tuple(sorted(BASE))
+def test_no_rules_still_need_the_base_set_and_nothing_else() -> None:
+    assert plan([]).metrics == tuple(sorted(BASE)) and plan([]).roles == ()
 
 
 def test_rules_add_what_they_name_and_nothing_twice() -> None:
     own = "smsp__inst_executed_op_local_ld.sum"
-    wanted = needed([rule("load_eff", metrics=(own,)), rule("local_bytes", metrics=(own,), gain="traffic_excess")])
-    assert wanted == tuple(sorted({*BASE, own}))
+    wanted = plan([rule("load_eff", metrics=(own,)), rule("local_bytes", metrics=(own,), gain="traffic_excess")])
+    assert wanted.metrics == tuple(sorted({*BASE, own}))
 
 
-def test_retiring_a_rule_makes_the_set_smaller() -> None:
-    costly = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
-    assert set(needed([rule("time_us", metrics=(costly,))])) - set(needed([])) == {costly}
+def test_retiring_a_rule_makes_the_plan_smaller_by_what_it_alone_needs() -> None:
+    """Both rules need instruction counts; only the second needs stalls."""
+    work, stall = rule("fp32_exec_frac"), rule("stall_barrier", "nonfused_frac")
+    saved = set(plan([work, stall]).metrics) - set(plan([work]).metrics)
+    assert saved == {
+        "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio",
+        "smsp__average_warp_latency_per_inst_issued.ratio",
+    }
+
+
+def test_roles_are_planned_in_a_fixed_order_and_only_where_asked() -> None:
+    assert plan([rule("warm_ratio", gain="hot_share"), rule("sass_local")]).roles == ("timeline", "warm", "compiled")
+    assert plan([rule("time_us")]).roles == ()
+
+
+def test_a_share_of_a_gain_is_planned_for() -> None:
+    gain = Gain(form="amdahl", cap=4.0, signal="ceiling_headroom", share="hot_share")
+    assert plan([replace(rule("time_us"), gain=gain)]).roles == ("timeline",)
 
 
 def test_tensor_active_needs_both_the_fraction_and_the_count() -> None:
-    assert set(BY_SIGNAL["tensor_active"]) == {*BY_SIGNAL["tensor_frac"], *BY_SIGNAL["tensor_inst"]}
-    assert {HMMA, HFMA2, ANY} == set(BY_SIGNAL["tensor_inst"])
+    assert set(evidence("tensor_active")) == {*evidence("tensor_frac"), *evidence("tensor_inst")}
+    assert {HMMA, HFMA2, ANY} == set(evidence("tensor_inst"))
+
+
+def test_every_signal_of_the_format_has_its_inputs_and_none_is_unknown_there() -> None:
+    """Section 6.3 names signals in its tables' first column; stalls by kind are written as one line."""
+    text = Path(__file__).parents[2].joinpath("replay", "FORMAT.md").read_text("utf-8")
+    section = text[text.index("### 6.3") : text.index("### 6.4")]
+    rows = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`([a-z0-9_]+)`", row)}
+    stalls = {name for name in INPUTS if name.startswith("stall_") and name != "stall_max"}
+    assert named == set(INPUTS) - stalls
+    assert len(stalls) == 17 and "| `stall_<kind>` |" in section
+
+
+def test_inputs_are_metrics_or_known_roles() -> None:
+    known = {"samples", "launches", "calibration", "problem", *ROLES}
+    assert {name for inputs in INPUTS.values() for name in inputs if not is_metric(name)} <= known
 
 
 def test_other_metrics_keep_their_order_on_every_chip() -> None:

@@ -1,0 +1,45 @@
+"""Predicted against measured gain, rule by rule: how well a rule knows its worth. Never changes a prediction or a verdict."""
+
+from __future__ import annotations
+
+from statistics import median
+
+import msgspec
+
+from .runs import RunView
+
+
+class PredictionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Medians over the rounds of a rule that have an interval; `ratio` = median of measured / predicted."""
+
+    rule: str
+    rounds: int
+    predicted: float
+    measured: float
+    ratio: float
+
+
+def predicted(view: RunView) -> tuple[PredictionRow, ...]:
+    """One row for each rule that prompted a measured candidate, in the order of the table; inert and refused rounds have no measure.
+
+    An inert candidate is left out although it measures 1 by construction: it says that the prescription did nothing, not
+    what it would have been worth.
+    """
+    pairs: dict[str, list[tuple[float, float]]] = {}
+    for state in view.cells.values():
+        for judged in state.rounds:
+            if judged.interval is not None:
+                promised = state.fired[judged.firing].predicted_gain
+                pairs.setdefault(judged.rule, []).append((promised, judged.interval.median))
+    names = dict.fromkeys(rule.name for rule in view.rules)
+    return tuple(_row(name, pairs[name]) for name in names if name in pairs)
+
+
+def _row(rule: str, found: list[tuple[float, float]]) -> PredictionRow:
+    return PredictionRow(
+        rule=rule,
+        rounds=len(found),
+        predicted=median(promise for promise, _ in found),
+        measured=median(measured for _, measured in found),
+        ratio=median(measured / promise for promise, measured in found),
+    )
