@@ -32,6 +32,7 @@ _RESTRICTION = (
     "--contract", "contracts", default="tf32-allowed", show_default=True, help="Precision contracts by comma."
 )
 @click.option("--pool", type=click.Choice(["flags", "dot"]), default="flags", show_default=True)
+@click.option("--rules", "table", type=click.Choice(["seed", "full"]), default="seed", show_default=True, help="Rule table.")
 @click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
 @click.option(
     "--recording", type=click.Path(path_type=pathlib.Path), help="Ledger that --device recorded answers from."
@@ -40,7 +41,7 @@ _RESTRICTION = (
 @click.option("--resume", is_flag=True, help="Go on with the ledger's unfinished run.")
 @click.option("--seed", default=0, show_default=True, help="Registered seed; every input follows from it.")
 def run_command(
-    problems: str, arms: str, rounds: int, repetitions: str, contracts: str, pool: str, device: str,
+    problems: str, arms: str, rounds: int, repetitions: str, contracts: str, pool: str, table: str, device: str,
     recording: pathlib.Path | None, ledger: pathlib.Path, resume: bool, seed: int,
 ) -> None:  # fmt: skip
     """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger."""
@@ -51,6 +52,7 @@ def run_command(
         contracts=_words(contracts),
         pool=pool,
         rounds=rounds,
+        rules=table,
         repetitions=_repetitions(repetitions, chosen),
         seed=seed,
     )
@@ -77,21 +79,26 @@ def run_command(
 @click.command("report")
 @click.argument("ledger", type=click.Path(path_type=pathlib.Path))
 def report_command(ledger: pathlib.Path) -> None:
-    """Print the tables of every run in a ledger, from its events alone."""
+    """Print the tables of every run and examination in a ledger, from its events alone."""
     from ..events.reader import LedgerReader
+    from ..projections.examination import fold as fold_examinations
     from ..projections.runs import fold
     from .report import print_ground, print_report
+    from .statement import print_statement
 
     console = Console()
     try:
         with LedgerReader(ledger) as reader:
-            views = fold((stored.stream, stored.event) for stored in reader.recorded())
+            records = [(stored.stream, stored.event) for stored in reader.recorded()]
+            for run, view in fold(records).items():
+                console.rule(run)
+                print_ground(view, console)
+                print_report(view, console)
+            for exam, examination in fold_examinations(records).items():
+                console.rule(exam)
+                print_statement(examination, reader.artifact, console)
     except GpuSolverError as error:
         raise click.ClickException(str(error)) from error
-    for run, view in views.items():
-        console.rule(run)
-        print_ground(view, console)
-        print_report(view, console)
 
 
 def _play(path: pathlib.Path, executor: Executor, request: RunRequest | None) -> None:

@@ -12,14 +12,13 @@ from .executor import Executor
 
 DEVICES = ("auto", "cuda", "recorded", "cpu")
 DEFAULT_RECORDING = "recordings/h200.v1/ledger.db"
+DEFAULT_EXAMINATION = "recordings/h200.measurement.v1/ledger.db"
 
 
 def open_executor(device: str, recording: pathlib.Path | None) -> Executor:
     """The executor for `--device`; ToolFailed where `cuda` was asked for and there is none."""
     if device == "auto":
-        # Without torch a GPU is of no use here: the light installation of an auditor answers from the recording.
-        usable = gpu_count() > 0 and find_spec("torch") is not None
-        device = "cuda" if usable and recording is None else "recorded"
+        device = "cuda" if measures(device, recording) else "recorded"
     if device == "recorded":
         from .recorded import RecordedExecutor
 
@@ -34,6 +33,19 @@ def open_executor(device: str, recording: pathlib.Path | None) -> Executor:
     from .local import LocalExecutor
 
     return LocalExecutor(device)
+
+
+def measures(device: str, recording: pathlib.Path | None) -> bool:
+    """Whether `--device` means measuring: `auto` does where a GPU can be used and no recording is named."""
+    if device != "auto":
+        return device != "recorded"
+    # Without torch a GPU is of no use here: the light installation of an auditor answers from the recording.
+    return recording is None and gpu_count() > 0 and find_spec("torch") is not None
+
+
+def default_examination() -> pathlib.Path:
+    """The examination that comes with gpusolver."""
+    return pathlib.Path(str(files("gpusolver.problems") / DEFAULT_EXAMINATION))
 
 
 def default_recording() -> pathlib.Path:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 
-from ..events.model import Cell, Event, Origin, RunRegistered
+from ..events.model import Cell, Event, Origin, RunRegistered, Statistics
 from ..problems.contract import Problem
 
 
@@ -51,8 +52,15 @@ class Executor(Protocol):
         """Artifacts `report` and, where the kernel ran, `launches` with its blobs."""
         ...
 
-    def compare(self, question: Question, left: str, right: str, blocks: int) -> Observation:
-        """Artifact `samples`."""
+    def statistics(self) -> Statistics | None:
+        """The statistics that a run here must register; None where it is free to choose them."""
+        ...
+
+    def compare(self, question: Question, left: str, right: str, blocks: int, first: int = 0) -> Observation:
+        """Artifact `samples` of `blocks` blocks, the first of which has index `first` among all of this pair: each has inputs of its own.
+
+        A recording answers with all blocks that it holds, however many were asked for.
+        """
         ...
 
     def sweep(self, question: Question, template: str, sources: tuple[str, ...]) -> Observation:
@@ -61,6 +69,14 @@ class Executor(Protocol):
 
     def count(self, question: Question, source: str, metrics: tuple[str, ...]) -> Observation:
         """Artifact `counters`; status says why where there are none."""
+        ...
+
+    def extra(self, question: Question, source: str, role: str) -> Observation:
+        """An extra artifact under its role: timeline, warm, compiled, energy, kernels. Where it cannot be had, the status says why: never fatal."""
+        ...
+
+    def ncu(self, asked: Sequence[tuple[Question, str]], metrics: tuple[str, ...]) -> list[Observation]:
+        """Per (question, source) the artifacts `counters` and `ncu_rules` by Nsight Compute, or a status with its reason."""
         ...
 
     def resume(self, events: list[Event]) -> None:

@@ -6,16 +6,20 @@ import fcntl
 import os
 import pathlib
 import tempfile
+from collections.abc import Sequence
 
 import msgspec
 
 from ..events.errors import ToolFailed
-from ..events.model import Event, Origin, RunRegistered
+from ..events.model import Event, Origin, RunRegistered, Statistics
+from ..profilers.metrics import CHIPS
 from .executor import Observation, Question
-from .worker.protocol import Calibrate, Compare, Count, Gate, Message, Reply, Subject, Sweep
+from .worker import ncu_batch
+from .worker.protocol import Calibrate, Compare, Count, Extra, Gate, Message, Reply, Subject, Sweep
 from .worker_process import WorkerProcess
 
-LIMITS_S = {"calibrate": 120.0, "gate": 180.0, "compare": 120.0, "sweep": 300.0, "count": 60.0}
+LIMITS_S = {"calibrate": 120.0, "gate": 180.0, "compare": 120.0, "sweep": 300.0, "count": 60.0, "extra": 120.0}
+NCU_START_S, NCU_EACH_S = 60.0, 40.0
 SWEEP_SAMPLES = 21
 
 
@@ -53,9 +57,14 @@ class LocalExecutor:
         report = {**content, "expected": {"shape": [], "dtype": ""}, "trivial": {}, "repeat_equal": False}
         return Observation(status="ok", artifacts={"report": msgspec.json.encode(report)})
 
-    def compare(self, question: Question, left: str, right: str, blocks: int) -> Observation:
-        """ABBA samples of two sources."""
-        return self._ask("compare", Compare(subject=self._subject(question), left=left, right=right, blocks=blocks))
+    def statistics(self) -> Statistics | None:
+        """Free to choose."""
+        return None
+
+    def compare(self, question: Question, left: str, right: str, blocks: int, first: int = 0) -> Observation:
+        """ABBA samples of two sources; block i has the inputs of draw `first` + i."""
+        subject = self._subject(question)
+        return self._ask("compare", Compare(subject=subject, left=left, right=right, blocks=blocks, first=first))
 
     def sweep(self, question: Question, template: str, sources: tuple[str, ...]) -> Observation:
         """Samples of every configuration, taken in turn."""
@@ -64,6 +73,24 @@ class LocalExecutor:
     def count(self, question: Question, source: str, metrics: tuple[str, ...]) -> Observation:
         """Hardware counters over one call."""
         return self._ask("count", Count(subject=self._subject(question), source=source, metrics=metrics))
+
+    def extra(self, question: Question, source: str, role: str) -> Observation:
+        """An extra measurement; a fault of any kind under it is `extra_failed`, for no verdict waits for it."""
+        seen = self._ask("extra", Extra(subject=self._subject(question), source=source, role=role))
+        if seen.status == "ok" or seen.status.startswith("extra_"):
+            return seen
+        return Observation(status="extra_failed", text=f"{seen.status}: {seen.text}")
+
+    def ncu(self, asked: Sequence[tuple[Question, str]], metrics: tuple[str, ...]) -> list[Observation]:
+        """One ncu process over all of them. The worker ends first: it may hold the card's counters; the next question starts another."""
+        if self._device == "cpu":
+            return [Observation(status="ncu_unsupported", text="the CPU stand-in has no counters") for _ in asked]
+        self._worker.kill()
+        requests = [Count(subject=self._subject(each), source=source, metrics=metrics) for each, source in asked]
+        chip = CHIPS.get(self._facts["compute_capability"], "")
+        limit_s = NCU_START_S + NCU_EACH_S * len(requests)
+        replies = ncu_batch.collect(requests, metrics, chip, limit_s, self._worker.environment()) if requests else []
+        return [_observed(reply) for reply in replies]
 
     def resume(self, events: list[Event]) -> None:
         """Nothing to note: every measurement is a new one."""

@@ -10,6 +10,7 @@ from ..events.model import (
     RoundAttempted,
     RoundInterrupted,
     RoundJudged,
+    Rule,
     RuleFired,
     RunStopped,
     cell_stream,
@@ -20,7 +21,7 @@ from ..problems.contract import Problem
 from ..profilers import artifacts as shapes
 from ..profilers.launches import context, is_inert
 from ..profilers.verdicts import Judgement, credit, judge
-from ..projections.cell import CellPlan, CellState, ask, decide, fold, must_stop, next_attempt
+from ..projections.cell import CellPlan, CellState, ask, decide, fold, live_rules, must_stop, next_attempt
 from ..projections.matcher import Match
 from .catalogue import candidate_for
 from .measuring import Bench, Interrupted
@@ -89,7 +90,7 @@ class CellLoop:
             return
         if gated.launches is None:
             raise Interrupted("gate: passed without a launch list")
-        timed = self._bench.profile(draft, 0, attempt, text, text, gated.launches)
+        timed = self._bench.profile(draft, 0, attempt, text, text, gated.launches, self._live(draft, gated.launches))
         self._bench.floor(draft, 0, text, timed)
         self._say("round 0: starting kernel profiled")
 
@@ -115,10 +116,18 @@ class CellLoop:
             mine = shapes.decode(shapes.Launches, draft.artifacts[gated.launches][0])
             inert = is_inert(mine, self._launches(self._incumbent))
             if not inert:
-                timed = self._bench.profile(draft, round_, attempt, text, incumbent, gated.launches)
+                live = self._live(draft, gated.launches)
+                timed = self._bench.profile(
+                    draft, round_, attempt, text, incumbent, gated.launches, live, self._judge
+                )
                 samples, fault = timed.samples, timed.fault or fault
+        return self._judge(samples, gated.outcome, inert, fault)
+
+    def _judge(
+        self, samples: shapes.Samples | None, outcome: str = "passed", inert: bool = False, fault: str = ""
+    ) -> Judgement:
         return judge(
-            outcome=gated.outcome,
+            outcome=outcome,
             inert=inert,
             samples=samples,
             fault=fault,
@@ -128,6 +137,11 @@ class CellLoop:
             statistics=self._plan.statistics,
             noise_floor=self._state.floors.get(self._incumbent, 0.0),
         )
+
+    def _live(self, draft: Draft, launches: str) -> tuple[Rule, ...]:
+        """The rules that can still fire on a kernel: those retired in its context need not be measured for."""
+        listed = shapes.decode(shapes.Launches, draft.artifacts[launches][0])
+        return live_rules(self._plan, self._state, self._context_of(listed, lambda name: draft.artifacts[name][0]))
 
     def _conclude(self, draft: Draft, fired: RuleFired, candidate: str, judged: Judgement) -> None:
         """The verdict, credited by firing id, and what it makes of the rule table."""
@@ -194,8 +208,10 @@ class CellLoop:
         return self._state.incumbent
 
     def _context(self, source: str) -> Context:
-        listed = self._launches(source)
-        texts = [self._ledger.artifact(kernel.ttir).decode() for kernel in listed.kernels if kernel.ttir]
+        return self._context_of(self._launches(source), lambda name: self._ledger.artifact(name))
+
+    def _context_of(self, listed: shapes.Launches, read: Callable[[str], bytes]) -> Context:
+        texts = [read(kernel.ttir).decode() for kernel in listed.kernels if kernel.ttir]
         return context(self._plan.chip, self._plan.cell.contract, self._plan.problem.family, listed, texts)
 
     def _launches(self, source: str) -> shapes.Launches:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import msgspec
+from msgspec import UNSET
 
-from ..events.model import KernelGated, NoiseFloorMeasured, Profiled
+from ..events.model import Cell, KernelGated, NoiseFloorMeasured, Profiled, Rule
 from ..problems.contract import Problem
 from ..profilers import artifacts as shapes
 from ..profilers.gates import gate_seed, judge_report
 from ..profilers.intervals import interval, noise_floor
+from ..profilers.metrics import plan as planned
 from ..profilers.signals import signals, tier
+from ..profilers.verdicts import Judgement
 from ..projections.cell import CellPlan
-from .executor import Executor, Question
+from .executor import Executor, Observation, Question
+from .looks import sample
 from .records import Draft
 
 # The driver, the device or the installation gives no counters: a fact that lowers the tier. Anything else may pass.
@@ -42,25 +47,31 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True):
     origin_seq: int | None = None
 
 
+def question(
+    cell: Cell, problem: Problem, purpose: str, seed: int, source: str = "", attempt: int = 1
+) -> Question:
+    """A measurement; its inputs' seed follows from the registered seed, the source's digest and the attempt."""
+    return Question(cell=cell, problem=problem, purpose=purpose, seed=gate_seed(seed, source, attempt))
+
+
+def no_counters(seen: Observation) -> bytes:
+    """The artifact that says why no counters could be read."""
+    none = shapes.Counters(collector="none", passes=0, chip="", cache="unknown", metrics={})
+    return shapes.encode(none, {"refused": seen.status, "text": seen.text[:2000]})
+
+
 class Bench:
     """What is measured for one cell: gate, pair timing, counters, noise floor. Appends events to the draft it is given."""
 
     def __init__(
-        self,
-        executor: Executor,
-        plan: CellPlan,
-        problem: Problem,
-        seed: int,
-        copy_gbps: float,
-        metrics: tuple[str, ...],
+        self, executor: Executor, plan: CellPlan, problem: Problem, seed: int, copy_gbps: float, ceilings: shapes.Calibration
     ) -> None:
         self.executor, self._plan, self._problem, self._seed = executor, plan, problem, seed
-        self._copy_gbps, self._metrics = copy_gbps, metrics
+        self._copy_gbps, self._ceilings = copy_gbps, ceilings
 
     def question(self, purpose: str, source: str = "", attempt: int = 1) -> Question:
-        """A measurement of this cell; its inputs' seed follows from the registered seed, the source's digest and the attempt."""
-        seed = gate_seed(self._seed, source, attempt)
-        return Question(cell=self._plan.cell, problem=self._problem, purpose=purpose, seed=seed)
+        """A measurement of this cell."""
+        return question(self._plan.cell, self._problem, purpose, self._seed, source, attempt)
 
     def gate(self, draft: Draft, round_: int, attempt: int, text: str) -> Gated:
         """Record the gate's outcome on a source."""
@@ -86,22 +97,38 @@ class Bench:
         draft.add(event)
         return Gated(outcome=outcome, launches=launches)
 
-    def time(self, draft: Draft, purpose: str, left: str, right: str, attempt: int = 1) -> Timed:
-        """ABBA samples of two sources, kept as an artifact."""
-        question = self.question(purpose, draft.keep_source(right), attempt)
-        seen = self.executor.compare(question, left, right, self._plan.statistics.blocks)
+    def time(
+        self,
+        draft: Draft,
+        purpose: str,
+        left: str,
+        right: str,
+        attempt: int = 1,
+        judge: Callable[[shapes.Samples], Judgement] | None = None,
+    ) -> Timed:
+        """ABBA samples of two sources, kept as an artifact: all blocks at once, or by looks where `judge` says when it is enough."""
+        asked, statistics = self.question(purpose, draft.keep_source(right), attempt), self._plan.statistics
+
+        def ask(blocks: int, first: int) -> Observation:
+            return self.executor.compare(asked, left, right, blocks, first)
+
+        seen = ask(statistics.blocks, 0) if judge is None else sample(ask, statistics, judge)
         name = draft.keep_role(seen, "samples")
         if seen.status != "ok" or name is None:
             return Timed(fault=seen.status)
         return Timed(fault="", name=name, samples=_shape(draft, shapes.Samples, name), origin_seq=seen.origin_seq)
 
-    def profile(self, draft: Draft, round_: int, attempt: int, text: str, against: str, launches: str) -> Timed:
-        """Samples of a source interleaved with another's, its counters, and the signals that they give."""
-        timed = self.time(draft, "profile", against, text, attempt)
+    def profile(
+        self, draft: Draft, round_: int, attempt: int, text: str, against: str, launches: str, live: Iterable[Rule],
+        judge: Callable[[shapes.Samples], Judgement] | None = None,
+    ) -> Timed:  # fmt: skip
+        """Samples of a source interleaved with another's, what the live rules ask for, and the signals that all this gives."""
+        timed = self.time(draft, "profile", against, text, attempt, judge)
         if timed.samples is None:
             return timed
-        source = draft.keep_source(text)
-        counters = self._counters(draft, source, attempt, text)
+        source, wanted = draft.keep_source(text), planned(live)
+        counters = self._counters(draft, source, attempt, text, wanted.metrics)
+        extras = self._extras(draft, source, attempt, text, wanted.roles)
         seen = None if counters is None else _shape(draft, shapes.Counters, counters)
         listed, plan = _shape(draft, shapes.Launches, launches), self._plan
         event = Profiled(
@@ -113,23 +140,39 @@ class Bench:
             samples=timed.name,
             counters=counters,
             launches=launches,
-            signals=signals(plan.problem, plan.cell.contract, plan.chip, self._copy_gbps, timed.samples, listed, seen),
+            signals=signals(
+                plan.problem, plan.cell.contract, plan.chip, self._copy_gbps, timed.samples, listed, seen,
+                self._ceilings, {role: draft.artifacts[name][0] for role, name in extras.items()},
+            ),
             cache=timed.samples.cache,
             origin_seq=timed.origin_seq,
-        )
+            extras=extras or UNSET,
+        )  # fmt: skip
         draft.add(event)
         return timed
 
-    def _counters(self, draft: Draft, source: str, attempt: int, text: str) -> str | None:
+    def _counters(
+        self, draft: Draft, source: str, attempt: int, text: str, metrics: tuple[str, ...]
+    ) -> str | None:
         """Digest of the counters, or of the record of why there can be none; a passing fault interrupts the round."""
-        seen = self.executor.count(self.question("count", source, attempt), text, self._metrics)
+        seen = self.executor.count(self.question("count", source, attempt), text, metrics)
         if seen.status == "ok":
             return draft.keep_role(seen, "counters")
         if seen.status not in NO_COUNTERS:
             raise Interrupted(f"counters: {seen.status}: {seen.text[:500]}")
-        facts = {"refused": seen.status, "text": seen.text[:2000]}
-        none = shapes.Counters(collector="none", passes=0, chip="", cache="unknown", metrics={})
-        return draft.keep(shapes.encode(none, facts))
+        return draft.keep(no_counters(seen))
+
+    def _extras(
+        self, draft: Draft, source: str, attempt: int, text: str, roles: tuple[str, ...]
+    ) -> dict[str, str]:
+        """Digests by role of what could be had; what could not leaves its signals absent, and rules abstain."""
+        found: dict[str, str] = {}
+        for role in roles:
+            seen = self.executor.extra(self.question(role, source, attempt), text, role)
+            name = draft.keep_role(seen, role) if seen.status == "ok" else None
+            if name is not None:
+                found[role] = name
+        return found
 
     def floor(self, draft: Draft, round_: int, text: str, timed: Timed) -> None:
         """Record the A/A noise floor that samples of a source against itself give."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pathlib
 from collections import defaultdict
+from collections.abc import Sequence
 
 import msgspec
 
 from ..events.artifacts import digest
 from ..events.errors import BadInput
-from ..events.model import Cell, Event, Origin, RunRegistered
+from ..events.model import Cell, Event, Origin, RunRegistered, Statistics
 from ..problems.sources import config_of
 from .executor import Observation, Question
-from .recording import Key, Recorded, Recording, cell_of, compare_key, keys_of, sweep_key
+from .recording import Key, Recorded, Recording, cell_of, compare_key, extra_key, keys_of, sweep_key
 
 _BLOB_FIELDS = (("application/x-cubin", "code"), ("text/x-ttir", "ttir"))
 
@@ -50,8 +51,12 @@ class RecordedExecutor:
         """The recorded gate report of this source."""
         return self._answer(question, ("gate", _digest(source)))
 
-    def compare(self, question: Question, left: str, right: str, blocks: int) -> Observation:
-        """Recorded samples of this ordered pair."""
+    def statistics(self) -> Statistics | None:
+        """Those that the recorded run registered: its samples were taken for their looks and their blocks."""
+        return self._recording.registrations[self._run].statistics
+
+    def compare(self, question: Question, left: str, right: str, blocks: int, first: int = 0) -> Observation:
+        """Recorded samples of this ordered pair, the blocks of all looks at once."""
         return self._answer(question, compare_key(question.purpose, _digest(left), _digest(right)))
 
     def sweep(self, question: Question, template: str, sources: tuple[str, ...]) -> Observation:
@@ -61,6 +66,17 @@ class RecordedExecutor:
     def count(self, question: Question, source: str, metrics: tuple[str, ...]) -> Observation:
         """Recorded counters of this source."""
         return self._answer(question, ("count", _digest(source)))
+
+    def extra(self, question: Question, source: str, role: str) -> Observation:
+        """The recorded extra of this source; `extra_unrecorded` where there is none."""
+        key = extra_key(role, _digest(source))
+        if self._used[(question.cell, key)] >= len(self._recording.answers(question.cell, key)):
+            return Observation(status="extra_unrecorded", text=f"the recording holds no {role} of this kernel")
+        return self._answer(question, key)
+
+    def ncu(self, asked: Sequence[tuple[Question, str]], metrics: tuple[str, ...]) -> list[Observation]:
+        """A recorded run holds none."""
+        return [Observation(status="ncu_unrecorded", text="a recording holds no Nsight Compute run") for _ in asked]
 
     def resume(self, events: list[Event]) -> None:
         """Count the answers that a resumed ledger already holds, so that the next occurrence follows them."""

@@ -83,6 +83,11 @@ def compare_key(purpose: str, left: str, right: str) -> Key:
     return ("compare", purpose, left, right)
 
 
+def extra_key(role: str, source: str) -> Key:
+    """Key of an extra measurement; `source` is a digest."""
+    return ("extra", role, source)
+
+
 def sweep_key(template: str, configs: tuple[dict[str, int], ...]) -> Key:
     """Key of a sweep: the template's digest and the very configurations."""
     return ("sweep", template, digest(msgspec.json.encode(configs, order="deterministic")))
@@ -99,7 +104,9 @@ def keys_of(event: Event) -> list[tuple[Key, dict[str, str]]]:
         case Profiled():
             counters = {"counters": event.counters} if event.counters else {}
             samples = (compare_key("profile", event.against, event.source), {"samples": event.samples})
-            return [samples, (("count", event.source), counters)]
+            named = {} if event.extras is msgspec.UNSET else event.extras
+            extras = [(extra_key(role, event.source), {role: value}) for role, value in sorted(named.items())]
+            return [samples, (("count", event.source), counters), *extras]
         case NoiseFloorMeasured() if event.round > 0:  # round 0's is its profile
             return [(compare_key("floor", event.source, event.source), {"samples": event.samples})]
         case HeadToHead() if event.outcome != "identical":

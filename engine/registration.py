@@ -17,10 +17,11 @@ from ..events.model import Cell, ClaimRegistered, Policy, RunRegistered, Statist
 from ..problems.contract import CONTRACTS, declared, load
 from ..projections.cell import arm_policy
 from .executor import Executor
+from .rules import rules
 
 REFERENCE_BATCH = ("kb_softmax", "kb_layernorm", "kb_reduce", "kb_matmul_scalar")
 POLICY = Policy(credible_num=19, credible_den=20)
-STATISTICS = Statistics(blocks=40, tail_num=1, tail_den=100, margin=0.01, floor_multiple=2.0)
+STATISTICS = Statistics(blocks=80, tail_num=1, tail_den=100, margin=0.01, floor_multiple=2.0, looks=(20, 40, 80))
 _ROOMS = ("engine", "events", "profilers", "projections", "problems")
 
 
@@ -32,6 +33,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     contracts: tuple[str, ...] = ("tf32-allowed",)
     pool: str = "flags"
     rounds: int = 12
+    rules: str = "seed"
     repetitions: Mapping[str, int] = {}
     seed: int = 0
 
@@ -49,11 +51,17 @@ def register(run: str, request: RunRequest, executor: Executor) -> RunRegistered
         plan=_plan(request),
         problems=problems,
         policy=POLICY,
-        statistics=STATISTICS,
+        # A recorded run can only be judged as its samples were taken.
+        statistics=executor.statistics() or STATISTICS,
         claims=tuple(_claims(request)),
         code=code_digests(),
-        environment={**executor.facts(), "gpusolver": __version__, "sqlite": sqlite3.sqlite_version},
+        environment=environment(executor),
     )
+
+
+def environment(executor: Executor) -> dict[str, str]:
+    """What was measured on, and with which versions."""
+    return {**executor.facts(), "gpusolver": __version__, "sqlite": sqlite3.sqlite_version}
 
 
 def code_digests() -> dict[str, str]:
@@ -93,6 +101,7 @@ def check_request(request: RunRequest) -> None:
         load(name)
     for arm in request.arms:
         arm_policy(arm)
+    rules(request.rules)
     unknown = [c for c in request.contracts if c not in CONTRACTS]
     if unknown:
         raise BadInput(f"--contract: expected some of {', '.join(CONTRACTS)}; found {', '.join(unknown)}")

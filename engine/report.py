@@ -11,6 +11,7 @@ from rich.table import Table
 
 from ..events.model import HeadToHead
 from ..projections.ablation import AblationRow, ArmRow, best_kernels, rows
+from ..projections.prediction import PredictionRow, predicted
 from ..projections.runs import Group, RunView, group_of
 
 _SIGNALS = {
@@ -50,6 +51,8 @@ _GAINS_TITLE = """Head to head: median of left/right over ABBA pairs, cold L2
 above 1 the right one is faster; winner = last kernel of ON
 twin = the same kernel held to IEEE fp32: start/twin is the kernel's
 part of the gain, twin/winner the precision's"""
+_PREDICTIONS_TITLE = """Predicted gain beside the measured one (medians, rounds with an interval)
+measured/predicted = 1 would be a rule that knows its worth"""
 _VERSUS_TITLE = """PyTorch over the winner of ON
 above 1 the winner is faster"""
 
@@ -65,6 +68,8 @@ def print_report(view: RunView, console: Console) -> None:
     console.print(_ratios(found, _VERSUS_TITLE, _VERSUS))
     if view.claims:
         console.print(_claims(view))
+    if predictions := predicted(view):
+        console.print(_predictions(predictions))
     for best in best_kernels(view):
         where = f"{best.problem} {best.contract}: {best.time_us:.1f} us, source {best.source[:12]}, arm {best.cell.arm} #{best.cell.repetition}"
         console.print(f"best kernel of {plain(where)}")
@@ -88,24 +93,25 @@ def print_ground(view: RunView, console: Console) -> None:
     )
 
 
-def _table(title: str, left: Iterable[str], right: Iterable[str]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=0, pad_edge=False)
+def table(title: str, left: Iterable[str], right: Iterable[str]) -> Table:
+    """An empty table: text columns on the left, numbers on the right; none of them is cut."""
+    made = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=0, pad_edge=False)
     for head in left:
-        table.add_column(head, no_wrap=True)
+        made.add_column(head, no_wrap=True)
     for head in right:
-        table.add_column(head, justify="right", no_wrap=True)
-    return table
+        made.add_column(head, justify="right", no_wrap=True)
+    return made
 
 
 def _arms(found: tuple[AblationRow, ...]) -> Table:
-    table = _table(_ARMS_TITLE, ("problem", "arm"), ("start", "end", "rounds", "failed"))
-    table.add_column("stopped by", no_wrap=True)
+    made = table(_ARMS_TITLE, ("problem", "arm"), ("start", "end", "rounds", "failed"))
+    made.add_column("stopped by", no_wrap=True)
     for row in found:
         for index, arm in enumerate(row.arms):
-            table.add_row(_place(row.group) if index == 0 else "", plain(arm.arm), *_arm(arm))
+            made.add_row(_place(row.group) if index == 0 else "", plain(arm.arm), *_arm(arm))
             for rule in arm.retired:
-                table.add_row(*[""] * 6, f"- {plain(rule)}", style="dim")
-    return table
+                made.add_row(*[""] * 6, f"- {plain(rule)}", style="dim")
+    return made
 
 
 def plain(text: str) -> str:
@@ -127,7 +133,7 @@ def _arm(arm: ArmRow) -> tuple[str, ...]:
 
 def _signals(view: RunView) -> Table:
     """The start and ON's last kernel, first repetition: where the time went, before and after."""
-    table = _table(_SIGNALS_TITLE, ("kernel",), _SIGNALS.values())
+    made = table(_SIGNALS_TITLE, ("kernel",), _SIGNALS.values())
     for state in view.cells.values():
         if state.cell.arm != "on" or state.cell.repetition != 1:
             continue
@@ -135,8 +141,8 @@ def _signals(view: RunView) -> Table:
         kernels.setdefault(state.incumbent, "  winner")
         for source, name in kernels.items():
             seen = state.signals.get(source or "", {})
-            table.add_row(name, *(_signal(key, seen.get(key)) for key in _SIGNALS))
-    return table
+            made.add_row(name, *(_signal(key, seen.get(key)) for key in _SIGNALS))
+    return made
 
 
 def _signal(name: str, value: float | None) -> str:
@@ -148,11 +154,11 @@ def _signal(name: str, value: float | None) -> str:
 
 
 def _ratios(found: tuple[AblationRow, ...], title: str, columns: dict[str, str]) -> Table:
-    table = _table(title, ("problem",), columns.values())
+    made = table(title, ("problem",), columns.values())
     for row in found:
         if row.head_to_heads:
-            table.add_row(_place(row.group), *(_ratio(row.head_to_heads.get(key)) for key in columns))
-    return table
+            made.add_row(_place(row.group), *(_ratio(row.head_to_heads.get(key)) for key in columns))
+    return made
 
 
 def _ratio(entry: HeadToHead | None) -> str:
@@ -163,20 +169,28 @@ def _ratio(entry: HeadToHead | None) -> str:
     return plain(entry.outcome) if entry.interval is None else f"{entry.interval.median:.2f}x"
 
 
+def _predictions(found: tuple[PredictionRow, ...]) -> Table:
+    """By rule: what it promised beside what its candidates measured."""
+    made = table(_PREDICTIONS_TITLE, ("rule",), ("rounds", "predicted", "measured", "measured/predicted"))
+    for row in found:
+        made.add_row(plain(row.rule), str(row.rounds), f"{row.predicted:.2f}x", f"{row.measured:.2f}x", f"{row.ratio:.2f}")
+    return made
+
+
 def _claims(view: RunView) -> Table:
     assert view.registration is not None
     recorded = view.registration.origin is not None
     ground = "answered from a recording, not pre-registered" if recorded else "registered before the first measurement"
-    table = _table(f"Claims, {ground}", (), ())
-    table.add_column("claim")
+    made = table(f"Claims, {ground}", (), ())
+    made.add_column("claim")
     for name in ("bound", "medians", "answer"):
-        table.add_column(name)
+        made.add_column(name)
     registered = {claim.claim: claim for claim in view.registration.claims}
     for stated in view.claims:
         claim = registered.get(stated.claim)
         if claim is None:
-            table.add_row(plain(stated.claim), "-", "-", "never registered")
+            made.add_row(plain(stated.claim), "-", "-", "never registered")
             continue
         medians = ", ".join(f"{median:.3f}" for median in stated.medians) or "-"
-        table.add_row(plain(claim.text), f"{claim.at_least:g}", medians, stated.answer)
-    return table
+        made.add_row(plain(claim.text), f"{claim.at_least:g}", medians, stated.answer)
+    return made

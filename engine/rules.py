@@ -1,4 +1,4 @@
-"""The rule table from its TOML form: the packaged seed rules, or a user's own. Never decides which rule fires."""
+"""The rule table from its TOML form: a packaged table by name, or a user's own. Never decides which rule fires."""
 
 from __future__ import annotations
 
@@ -20,18 +20,29 @@ _GAIN_FIELDS = {
     "signal": {"signal"},
     "inverse_signal": {"signal"},
     "peak_ratio": {"over", "under"},
+    "amdahl": {"signal"},
 }
+TABLES = ("seed", "full")
+
+
+def rules(table: str) -> tuple[Rule, ...]:
+    """The packaged table `seed` (nine rules) or `full` (those and more), in the order of its file; BadInput on another name."""
+    if table not in TABLES:
+        raise BadInput(f"unknown rule table {table!r}; expected one of {', '.join(TABLES)}")
+    where = f"{table}_rules.toml"
+    text = files("gpusolver.engine").joinpath(where).read_text(encoding="utf-8")
+    return parse_rules(text, where=where, origin=table)
 
 
 def seed_rules() -> tuple[Rule, ...]:
-    """The nine rules that ship with gpusolver, in the order of engine/seed_rules.toml."""
-    text = files("gpusolver.engine").joinpath("seed_rules.toml").read_text(encoding="utf-8")
-    return parse_rules(text, where="seed_rules.toml", origin="seed")
+    """The nine rules of engine/seed_rules.toml, in its order."""
+    return rules("seed")
 
 
 def parse_rules(text: str, where: str, origin: str) -> tuple[Rule, ...]:
     """Rules from TOML text with one `[[rule]]` table each; `position` is the order in the file, from 1.
 
+    An entry `seed = "<name>"` alone is that seed rule, at this position and with `seed` for its origin.
     BadInput, naming `where`, the entry and the field, for whatever could never be meant: unknown or missing fields, no
     clause, a stop with a prescription, a number that is not finite, an unknown contract, the same name twice.
     """
@@ -55,6 +66,8 @@ def parse_rules(text: str, where: str, origin: str) -> tuple[Rule, ...]:
 def _rule(entry: Any, position: int, where: str, origin: str) -> Rule:
     if not isinstance(entry, dict):
         raise BadInput(f"{where}: rule {position}: expected a [[rule]] table, found {entry!r}")
+    if "seed" in entry:
+        return _seed_rule(entry, position, where)
     at = f"{where}: rule {position} ({entry.get('name', 'without a name')})"
     for field in ("position", "origin"):
         if field in entry:
@@ -68,6 +81,16 @@ def _rule(entry: Any, position: int, where: str, origin: str) -> Rule:
     if fault is not None:
         raise BadInput(f"{at}: {fault}")
     return rule
+
+
+def _seed_rule(entry: dict[str, Any], position: int, where: str) -> Rule:
+    seeds = {rule.name: rule for rule in seed_rules()}
+    if set(entry) != {"seed"} or str(entry["seed"]) not in seeds:
+        raise BadInput(
+            f"{where}: rule {position}: expected `seed` alone and one of {', '.join(seeds)}, found {entry!r}; "
+            "a changed rule takes a name of its own"
+        )
+    return msgspec.structs.replace(seeds[entry["seed"]], position=position)
 
 
 def _fault(rule: Rule) -> str | None:
@@ -91,6 +114,8 @@ def _fault(rule: Rule) -> str | None:
 
 def _gain_fault(gain: Gain) -> str | None:
     stated = {field for field in ("signal", "over", "under") if getattr(gain, field) is not None}
+    if gain.share is not msgspec.UNSET and gain.form != "amdahl":
+        return f"gain: share belongs to form 'amdahl' alone, found it with {gain.form!r}; take it out"
     if stated != _GAIN_FIELDS[gain.form]:
         return f"gain: form {gain.form!r} needs exactly {sorted(_GAIN_FIELDS[gain.form])} beside cap, found {sorted(stated)}"
     return None

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..events.errors import BadInput
-from ..events.model import Cell, DeviceCalibrated, Event, RuleSeeded, RunRegistered, RunStopped
+from ..events.model import Cell, Event, RuleSeeded, RunRegistered, RunStopped
 from ..events.writer import LedgerWriter
 from ..problems.contract import load
 from ..profilers import artifacts as shapes
-from ..profilers.calibration import copy_gbps
-from ..profilers.chips import chip_for
-from ..profilers.metrics import needed
 from ..projections.claims import answer, claim_repetitions
 from ..projections.runs import Group, RunView, cell_plan, fold, group_of, groups
+from .ceilings import calibrated
 from .executor import Executor
 from .finals import Finals
 from .loop import CellLoop
 from .measuring import Bench
-from .records import Draft
+from .ceilings import calibrated
 from .registration import RunRequest, code_digests, register
-from .rules import seed_rules
+from .rules import rules
 
 Watch = Callable[[int, int, str], None]
 
@@ -43,7 +41,8 @@ class Run:
         self._run = f"run{len(views) + 1}"
         registration = register(self._run, request, self._executor)
         self._executor.check(registration)
-        self._append(registration)
+        # Together, so that a resumed run has the very table that was chosen.
+        self._append(registration, *(RuleSeeded(run=self._run, rule=rule) for rule in rules(request.rules)))
         return self._play()
 
     def resume(self) -> RunView:
@@ -64,7 +63,6 @@ class Run:
         return self._play()
 
     def _play(self) -> RunView:
-        self._seed_rules()
         self._calibrate()
         view = self._view()
         assert view.registration is not None
@@ -81,9 +79,8 @@ class Run:
     def _cell(self, view: RunView, cell: Cell) -> None:
         assert view.registration is not None and view.calibration is not None
         problem, plan = load(cell.problem), cell_plan(view, cell)
-        bench = Bench(
-            self._executor, plan, problem, view.registration.seed, view.calibration.copy_gbps, needed(view.rules)
-        )
+        ceilings = shapes.decode(shapes.Calibration, self._ledger.artifact(view.calibration.calibration))
+        bench = Bench(self._executor, plan, problem, view.registration.seed, view.calibration.copy_gbps, ceilings)
         label = f"{cell.problem} {cell.contract} {cell.arm} #{cell.repetition}"
         CellLoop(self._ledger, bench, plan, problem, lambda text: self._say(f"{label}: {text}")).run()
 
@@ -92,29 +89,13 @@ class Run:
         finals = Finals(self._ledger, self._executor, self._view(), lambda text: self._say(f"{label}: {text}"))
         finals.play(group, load(group.problem))
 
-    def _seed_rules(self) -> None:
-        known = {(rule.name, rule.version) for rule in self._view().rules}
-        missing = [rule for rule in seed_rules() if (rule.name, rule.version) not in known]
-        if missing:
-            self._append(*(RuleSeeded(run=self._run, rule=rule) for rule in missing))
-
     def _calibrate(self) -> None:
-        if self._view().calibration is not None:
-            return
-        self._say("calibrating the device's ceilings")
-        seen, facts, draft = self._executor.calibrate(), self._executor.facts(), Draft()
-        name = draft.keep_role(seen, "calibration")
-        if name is None:
-            raise BadInput(f"calibration: {seen.status}: {seen.text[:500]}. Free the device and go on with --resume.")
-        event = DeviceCalibrated(
-            run=self._run,
-            device=facts["device"],
-            chip=chip_for(facts["device"], facts["compute_capability"]),
-            copy_gbps=copy_gbps(shapes.decode(shapes.Calibration, draft.artifacts[name][0])),
-            calibration=name,
-            origin_seq=seen.origin_seq,
-        )
-        self._ledger.append(self._run, self._ledger.version(self._run), [event], list(draft.artifacts.values()))
+        if self._view().calibration is None:
+            self._say("measuring the device's ceilings")
+            draft = calibrated(self._executor, self._run)
+            self._ledger.append(
+                self._run, self._ledger.version(self._run), draft.events, list(draft.artifacts.values())
+            )
 
     def _answer_claims(self) -> None:
         view = self._view()

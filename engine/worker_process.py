@@ -90,7 +90,8 @@ class WorkerProcess:
         self.kill()
         return Reply(status="worker_lost", text=f"worker ended (exit {code}): {self.log_tail(500)}")
 
-    def _start(self) -> None:
+    def environment(self) -> dict[str, str]:
+        """Environment variables of the worker, and of whatever else runs candidates on its device."""
         root = str(pathlib.Path(package_path[0]).parent)
         environment = {
             **os.environ,
@@ -105,6 +106,9 @@ class WorkerProcess:
             environment["TRITON_INTERPRET"] = "1"
         if self._device == "cuda" and "CUDA_VISIBLE_DEVICES" not in os.environ:
             environment["CUDA_VISIBLE_DEVICES"] = str(self._index)
+        return environment
+
+    def _start(self) -> None:
         command = [sys.executable, "-m", "gpusolver.engine.worker"]
         with self._log.open("ab") as log:
             self._child = subprocess.Popen(
@@ -113,7 +117,7 @@ class WorkerProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 bufsize=0,
-                env=environment,
+                env=self.environment(),
                 start_new_session=True,
             )
         self.started += 1

@@ -10,6 +10,8 @@ from . import __version__
 
 _COMMANDS = {
     "run": ("gpusolver.engine.cli", "run_command"),
+    "explain": ("gpusolver.engine.cli_measure", "explain_command"),
+    "qualify": ("gpusolver.engine.cli_measure", "qualify_command"),
     "report": ("gpusolver.engine.cli", "report_command"),
     "replay": ("gpusolver.replay.cli", "replay_command"),
     "diff": ("gpusolver.replay.cli", "diff_command"),

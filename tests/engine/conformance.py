@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from gpusolver.engine.executor import Executor, Observation, Question
+from gpusolver.engine.registration import STATISTICS
 from gpusolver.events.artifacts import digest
 from gpusolver.events.model import Cell
 from gpusolver.problems.contract import load
 from gpusolver.problems.sources import with_precision
 from gpusolver.profilers import artifacts as shapes
 from gpusolver.profilers.gates import gate_seed
-from gpusolver.profilers.metrics import needed
+from gpusolver.profilers.metrics import plan
 
 from .support import request
 
 PROBLEM = load("kb_matmul_scalar")
 CELL = Cell(problem=PROBLEM.name, contract="tf32-allowed", pool="flags", arm="on", repetition=1)
-BLOCKS = 40
+BLOCKS = STATISTICS.blocks
+ROLES = ("timeline", "warm", "compiled", "energy", "kernels")
 
 
 def question(purpose: str, source: str) -> Question:
@@ -32,6 +34,9 @@ def conforms(executor: Executor, blocks: int = BLOCKS) -> None:
     assert all(isinstance(key, str) and isinstance(value, str) for key, value in facts.items())
     seen = [_calibrates(executor), *_gates(executor, PROBLEM.start), _compares(executor, blocks), _counts(executor)]
     seen += _gates(executor, with_precision(PROBLEM.start, "tf32"))
+    _extras(executor)
+    asked = executor.statistics()
+    assert asked is None or (executor.origin is not None and asked.blocks == blocks)
     for observation in seen:
         assert (observation.origin_seq is None) == (executor.origin is None)
     executor.resume([])
@@ -68,9 +73,19 @@ def _compares(executor: Executor, blocks: int) -> Observation:
 
 def _counts(executor: Executor) -> Observation:
     """Counters, or the reason why there are none."""
-    seen = executor.count(question("count", PROBLEM.start), PROBLEM.start, needed(()))
+    seen = executor.count(question("count", PROBLEM.start), PROBLEM.start, plan(()).metrics)
     if seen.status == "ok" and seen.artifacts:
         assert shapes.decode(shapes.Counters, seen.artifacts["counters"]).metrics
     else:
         assert seen.status.startswith("counters_") and seen.text
     return seen
+
+
+def _extras(executor: Executor) -> None:
+    """An artifact under its role, or words why there is none; a role that nobody knows is no fault either."""
+    for role in (*ROLES, "horoscope"):
+        seen = executor.extra(question("extra", PROBLEM.start), PROBLEM.start, role)
+        assert set(seen.artifacts) == ({role} if seen.status == "ok" else set())
+        assert seen.status == "ok" or (seen.status.startswith("extra_") and seen.text)
+    (beside,) = executor.ncu([(question("ncu", PROBLEM.start), PROBLEM.start)], plan(()).metrics)
+    assert beside.status == "ok" or (beside.status.startswith("ncu_") and beside.text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ import msgspec
 from gpusolver.engine.executor import Observation, Question
 from gpusolver.engine.registration import RunRequest
 from gpusolver.engine.run import Run
-from gpusolver.events.model import Event, Origin, RoundJudged, RuleFired, RunRegistered
+from gpusolver.events.model import Event, Origin, RoundJudged, RuleFired, RunRegistered, Statistics
 from gpusolver.events.reader import LedgerReader
 from gpusolver.events.rows import Recorded
 from gpusolver.events.writer import LedgerWriter
@@ -128,7 +128,10 @@ class FakeExecutor:
         launches, blobs = _launches(kernel)
         return msgspec.structs.replace(seen, artifacts={**seen.artifacts, "launches": launches}, blobs=blobs)
 
-    def compare(self, question: Question, left: str, right: str, blocks: int) -> Observation:
+    def statistics(self) -> Statistics | None:
+        return None
+
+    def compare(self, question: Question, left: str, right: str, blocks: int, first: int = 0) -> Observation:
         a, b = self._kernels(left).ns, self._kernels(right).ns
         noise = self._noise(question, left, 2 * blocks)
         rows = [[a + a * x // 1000, b, b + b * y // 1000, a] for x, y in zip(noise[::2], noise[1::2], strict=True)]
@@ -146,6 +149,16 @@ class FakeExecutor:
         listed = {name: counted.get(name) for name in metrics}
         facts = {"collector": "made up", "passes": 1, "chip": "GH100", "cache": "cold"}
         return self._seen("count", "counters", {**facts, "metrics": listed})
+
+    def extra(self, question: Question, source: str, role: str) -> Observation:
+        if role != "warm" or self._kernels(source).fault:
+            return Observation(status="extra_unsupported", text=f"made up: no {role}")
+        ns = self._kernels(source).ns * 4 // 5
+        rows = [[ns + x, ns, ns, ns] for x in self._noise(question, f"warm {source}", 10)]
+        return self._seen("extra", role, {**_CLOCK, "cache": "warm", "blocks": rows})
+
+    def ncu(self, asked: Sequence[tuple[Question, str]], metrics: tuple[str, ...]) -> list[Observation]:
+        return [Observation(status="ncu_unsupported", text="made up") for _ in asked]
 
     def resume(self, events: list[Event]) -> None:
         self.resumed = events

@@ -26,7 +26,7 @@ from gpusolver.profilers.chips import chip_for
 from gpusolver.profilers.gates import judge_report
 from gpusolver.profilers.intervals import interval
 from gpusolver.profilers.launches import is_inert
-from gpusolver.profilers.metrics import needed
+from gpusolver.profilers.metrics import plan
 from gpusolver.profilers.signals import signals
 from gpusolver.profilers.verdicts import judge
 
@@ -64,7 +64,7 @@ def launches(gpu: LocalExecutor, problem: Problem, source: str) -> shapes.Launch
 
 
 def counters(gpu: LocalExecutor, problem: Problem, source: str) -> shapes.Counters:
-    seen = gpu.count(question(problem), source, needed(seed_rules()))
+    seen = gpu.count(question(problem), source, plan(seed_rules()).metrics)
     assert seen.status == "ok", seen.text
     return shapes.decode(shapes.Counters, seen.artifacts["counters"])
 

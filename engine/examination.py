@@ -1,0 +1,203 @@
+"""A whole examination: register, calibrate, examine every kernel, compare every pair, cross-check, state the figures. Resumes by folding."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+
+import msgspec
+
+from ..events.errors import BadInput
+from ..events.model import (
+    Event,
+    ExaminationRegistered,
+    ExaminationStated,
+    PairDeclared,
+    Rule,
+    RuleSeeded,
+    RunStopped,
+    SubjectDeclared,
+)
+from ..events.writer import LedgerWriter
+from ..problems.contract import declared
+from ..profilers import artifacts as shapes
+from ..profilers.metrics import plan
+from ..projections.examination import ExaminationView, figures, fold
+from .ceilings import calibrated
+from .examining import Ground, Pair, Subject, asked, beside, compare, examine
+from .executor import Executor
+from .records import Draft
+from .registration import STATISTICS, code_digests, environment
+
+Watch = Callable[[int, int, str], None]
+
+
+class ExaminationRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person asks for. `roles` are extras beyond those that the rules need; `ncu` names subjects to cross-check,
+    `reports` are report files of ncu by subject, read instead.
+    """
+
+    purpose: str
+    subjects: tuple[Subject, ...]
+    rules: tuple[Rule, ...]
+    pairs: tuple[Pair, ...] = ()
+    roles: tuple[str, ...] = ()
+    ncu: tuple[str, ...] = ()
+    reports: dict[str, pathlib.Path] = {}
+    seed: int = 0
+
+
+class Examination:
+    """Plays one request against a ledger; what the ledger already holds of it is not measured again."""
+
+    def __init__(self, ledger: LedgerWriter, executor: Executor, request: ExaminationRequest, watch: Watch) -> None:
+        self._ledger, self._executor, self._request, self._watch = ledger, executor, request, watch
+        self._subjects = {subject.name: subject for subject in request.subjects}
+        self._done, self._total = 0, 1
+
+    def play(self) -> ExaminationView:
+        """Register, or go on with an unfinished examination that was registered alike; measure what is missing; state the figures."""
+        self._run = self._open()
+        ground = self._ground()
+        view = self._view()
+        waiting = [subject for subject in self._request.subjects if subject.name not in view.examined]
+        self._total = len(waiting) + sum(pair.times - len(view.pairs.get(pair.name, ())) for pair in self._request.pairs)
+        for subject in waiting:
+            self._keep(examine(ground, subject))
+            self._step(f"{subject.name}: {self._brief(subject.name)}")
+        for pair in self._request.pairs:
+            self._compare(ground, pair)
+        self._cross_check(ground)
+        figure = figures(self._view(), self._sampled_ns)
+        stopped = RunStopped(run=self._run, cell=None, reason="plan completed", rule=None)
+        self._append(ExaminationStated(run=self._run, figures=figure), stopped)
+        return self._view()
+
+    def _open(self) -> str:
+        views = self._views()
+        unfinished = [run for run, view in views.items() if view.stopped is None]
+        run = unfinished[-1] if unfinished else f"exam{len(views) + 1}"
+        registration, draft = self._registration(run)
+        if not unfinished:
+            draft.add(registration)
+            for rule in self._request.rules:
+                draft.add(RuleSeeded(run=run, rule=rule))
+            self._ledger.append(run, 0, draft.events, list(draft.artifacts.values()))
+        elif views[run].registration != registration:
+            raise BadInput(
+                f"{self._ledger.path}: {run} is unfinished and was registered otherwise (subjects, pairs, code or device "
+                "differ). Finish it with the command that began it, or name another --ledger."
+            )
+        return run
+
+    def _registration(self, run: str) -> tuple[ExaminationRegistered, Draft]:
+        """The registration, and a draft that keeps every source it names."""
+        request, draft = self._request, Draft()
+        subjects = tuple(
+            SubjectDeclared(
+                name=subject.name,
+                problem=declared(subject.problem, "flags"),
+                contract=subject.contract,
+                source=draft.keep_source(subject.source),
+                half=subject.half,
+                fires=subject.fires,
+                silent=subject.silent,
+            )
+            for subject in request.subjects
+        )
+        pairs = tuple(
+            PairDeclared(
+                name=pair.name,
+                subject=pair.subject,
+                left=draft.keep_source(pair.left),
+                right=draft.keep_source(pair.right),
+                times=pair.times,
+                truth=pair.truth,
+            )
+            for pair in request.pairs
+        )
+        event = ExaminationRegistered(
+            run=run,
+            seed=request.seed,
+            purpose=request.purpose,
+            subjects=subjects,
+            pairs=pairs,
+            statistics=STATISTICS,
+            code=code_digests(),
+            environment=environment(self._executor),
+        )
+        return event, draft
+
+    def _ground(self) -> Ground:
+        """Chip and ceilings: measured now, or read back from the ledger."""
+        if self._view().calibration is None:
+            self._say("measuring the device's ceilings")
+            self._keep(calibrated(self._executor, self._run))
+        calibration = self._view().calibration
+        assert calibration is not None
+        return Ground(
+            run=self._run,
+            executor=self._executor,
+            seed=self._request.seed,
+            rules=self._request.rules,
+            roles=self._request.roles,
+            statistics=STATISTICS,
+            chip=calibration.chip,
+            copy_gbps=calibration.copy_gbps,
+            ceilings=shapes.decode(shapes.Calibration, self._ledger.artifact(calibration.calibration)),
+        )
+
+    def _compare(self, ground: Ground, pair: Pair) -> None:
+        view, subject = self._view(), self._subjects[pair.subject]
+        examined = view.examined[pair.subject]
+        if examined.samples is None:
+            raise BadInput(f"{pair.name}: its subject {pair.subject} did not pass its gate: {examined.reason}")
+        for number in range(len(view.pairs.get(pair.name, ())) + 1, pair.times + 1):
+            self._keep(compare(ground, subject, pair, number, examined.floor or 0.0))
+            self._step(f"{pair.name}: {number} of {pair.times}" if number % 20 == 0 or number == pair.times else "")
+
+    def _cross_check(self, ground: Ground) -> None:
+        """Nsight Compute over the subjects that were named for it and passed, all in one process."""
+        view = self._view()
+        done = view.counters.keys() | view.static.keys()
+        names = [n for n in self._request.ncu if n not in done and view.examined[n].samples is not None]
+        if not names:
+            return
+        self._say(f"Nsight Compute over {len(names)} kernels")
+        chosen = [self._subjects[name] for name in names]
+        questions = [(asked(ground, subject, "examine", subject.source), subject.source) for subject in chosen]
+        for subject, seen in zip(chosen, self._executor.ncu(questions, plan(ground.rules).metrics), strict=True):
+            if seen.status != "ok":
+                self._say(f"{subject.name}: Nsight Compute: {seen.status}: {seen.text[:200]}")
+            name = view.examined[subject.name].counters
+            ours = None if name is None else (name, self._ledger.artifact(name))
+            self._keep(beside(ground, subject, ours, seen))
+
+    def _brief(self, name: str) -> str:
+        examined = self._view().examined[name]
+        time_us = examined.signals.get("time_us")
+        return f"{examined.outcome} ({examined.reason})" if time_us is None else f"{time_us:.1f} us"
+
+    def _sampled_ns(self, name: str) -> int:
+        return sum(map(sum, shapes.decode(shapes.Samples, self._ledger.artifact(name)).blocks))
+
+    def _append(self, *events: Event) -> None:
+        self._ledger.append(self._run, self._ledger.version(self._run), list(events))
+
+    def _keep(self, draft: Draft) -> None:
+        if draft.events:
+            artifacts = list(draft.artifacts.values())
+            self._ledger.append(self._run, self._ledger.version(self._run), draft.events, artifacts)
+
+    def _views(self) -> dict[str, ExaminationView]:
+        return fold((stored.stream, stored.event) for stored in self._ledger.events())
+
+    def _view(self) -> ExaminationView:
+        return self._views()[self._run]
+
+    def _step(self, text: str) -> None:
+        self._done += 1
+        self._say(text)
+
+    def _say(self, text: str) -> None:
+        self._watch(self._done, self._total, text)

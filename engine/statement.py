@@ -1,0 +1,115 @@
+"""The tables of an examination for people: pairs, confusion matrix, two collectors, cost. Computes nothing that is not a projection."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from ..projections.examination import ExaminationView, matrix
+from .report import plain, table
+
+Read = Callable[[str], bytes]
+VERDICTS = ("FASTER", "SLOWER", "SAME", "AMBIGUOUS")
+
+
+def print_statement(view: ExaminationView, read: Read, console: Console) -> None:
+    """Everything that an examination states, by suite; tables without rows are left out."""
+    registration = view.registration
+    if registration is None:
+        console.print("no ExaminationRegistered: gpusolver replay says what is wrong")
+        return
+    device = plain(view.calibration.device) if view.calibration else "unknown device"
+    console.print(f"{plain(registration.purpose)}: {len(registration.subjects)} kernels, measured on {device}")
+    for part in (_pairs(view), _subjects(view, read), _matrix(view), _collectors(view, read)):
+        if part is not None:
+            console.print(part)
+    if refused := [e for e in view.examined.values() if e.samples is None]:
+        console.print("refused by the gate: " + ", ".join(plain(f"{e.subject} ({e.outcome})") for e in refused))
+    if view.stopped is None:
+        console.print("unfinished: the same command goes on where it was cut off")
+
+
+def _pairs(view: ExaminationView) -> Table | None:
+    """Verdicts by pair, what is true of the pair, and what the comparisons cost."""
+    if view.registration is None or not view.registration.pairs:
+        return None
+    made = table("Comparisons of registered pairs (ABBA, cold L2)", ("pair",), ("us", "truth", *VERDICTS, "median ratio", "GPU s each"))
+    for pair in view.registration.pairs:
+        found = view.pairs.get(pair.name, ())
+        medians = [entry.interval.median for entry in found if entry.interval is not None]
+        spent = (view.stated or {}).get(f"pair/{pair.name}/sampled_s")
+        examined = view.examined.get(pair.subject)
+        made.add_row(
+            plain(pair.name),
+            f"{examined.signals['time_us']:.1f}" if examined is not None and "time_us" in examined.signals else "-",
+            pair.truth,
+            *(str(sum(entry.verdict == verdict for entry in found)) for verdict in VERDICTS),
+            f"{statistics.median(medians):.4f}" if medians else "-",
+            f"{spent / len(found):.4f}" if spent is not None and found else "-",
+        )
+    return made
+
+
+def _subjects(view: ExaminationView, read: Read) -> Table | None:
+    """Time, floor and counters of every subject, where there are few."""
+    if len(view.examined) > 20:
+        return None
+    made = table("Kernels", ("kernel",), ("us", "A/A floor", "ceiling us", "passes", "counters s", "tier"))
+    for examined in view.examined.values():
+        if examined.samples is None:
+            continue
+        counters: Any = {} if examined.counters is None else msgspec.json.decode(read(examined.counters))
+        wall = counters.get("wall_s")
+        ceiling = examined.signals.get("ceiling_us")
+        made.add_row(
+            plain(examined.subject),
+            f"{examined.signals['time_us']:.1f}",
+            "-" if examined.floor is None else f"{100 * examined.floor:.2f} %",
+            "-" if ceiling is None else f"{ceiling:.1f}",
+            str(counters.get("passes", "-")),
+            "-" if wall is None else f"{wall:.3f}",
+            examined.tier or "-",
+        )
+    return made
+
+
+def _matrix(view: ExaminationView) -> Table | None:
+    """Hits on which each rule fired, near misses on which it stayed silent, by half."""
+    found = matrix(view)
+    if not found:
+        return None
+    halves = sorted({row.half for row in found})
+    columns = [f"{half}\n{kind}" for half in halves for kind in ("hits", "near misses")]
+    made = table("Planted kernels: the rule fired on its hits, and was silent on its near misses", ("rule",), (*columns, "also fired on"))
+    for rule in dict.fromkeys(row.rule for row in found):
+        cells, strangers = [], set[str]()
+        for half in halves:
+            row = next((row for row in found if (row.rule, row.half) == (rule, half)), None)
+            cells += ["-", "-"] if row is None else [f"{row.fired} of {row.hits}", f"{row.silent} of {row.near_misses}"]
+            strangers |= set() if row is None else set(row.also_fired_on)
+        made.add_row(plain(rule), *cells, str(len(strangers)))
+    return made
+
+
+def _collectors(view: ExaminationView, read: Read) -> Table | None:
+    """Our counters beside Nsight Compute's: rows within bounds, and every row that is not."""
+    if not view.counters:
+        return None
+    made = table("Counters in process and by Nsight Compute", ("kernel", "metric"), ("ours", "ncu", "bound", "within"))
+    for name, compared in view.counters.items():
+        made.add_row(plain(name), "all", "", "", "", f"{sum(row.within for row in compared.rows)} of {len(compared.rows)}")
+        for row in compared.rows:
+            if not row.within:
+                made.add_row("", plain(row.metric), _number(row.ours), _number(row.theirs), _number(row.bound), "no")
+    return made
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "none"
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
