@@ -23,14 +23,11 @@ def bound(metric: str, theirs: float | None) -> float:
 
 def _row(metric: str, ours: float | None, theirs: float | None) -> CounterRow:
     accepted = bound(metric, theirs)
-    if ours is None or theirs is None:
-        within = ours is None and theirs is None
-    else:
-        within = abs(ours - theirs) <= accepted
+    near = ours is not None and theirs is not None and abs(ours - theirs) <= accepted
     return CounterRow(
         metric=metric,
         ours=None if ours is None else float(ours),
         theirs=None if theirs is None else float(theirs),
         bound=float(accepted),
-        within=within,
+        within=near or (ours is None and theirs is None),
     )

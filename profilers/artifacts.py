@@ -16,6 +16,8 @@ from ..events.errors import BadInput
 Nanoseconds = Annotated[int, msgspec.Meta(gt=0)]
 AtLeastOne = msgspec.Meta(min_length=1)
 Positive = Annotated[int, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+FromZero = Annotated[float, msgspec.Meta(ge=0)]
 Times = Annotated[tuple[Nanoseconds, ...], msgspec.Meta(min_length=1)]
 Scalar = bool | int | float | str | None
 Fault = Literal["compile_error", "load_error", "run_error", "timeout", "out_of_memory", "worker_lost"]
@@ -28,8 +30,12 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
 class DeviceState(Artifact, frozen=True):
     """The device beside a measurement: SM clock in MHz, NVML's bits of why clocks are held down; None = not read."""
 
-    sm_clock_mhz: float | None = None
-    throttle_bits: float | None = None
+    sm_clock_mhz: FromZero | None = None
+    throttle_bits: FromZero | None = None
+
+    def __post_init__(self) -> None:
+        if self.throttle_bits is not None and not float(self.throttle_bits).is_integer():
+            raise ValueError(f"expected throttle_bits as a whole number, found {self.throttle_bits}")
 
 
 class Samples(Artifact, frozen=True):
@@ -60,13 +66,13 @@ class Launch(Artifact, frozen=True):
     language: Literal["triton", "library"]
     code: str | None = None
     ttir: str | None = None
-    grid: tuple[int, ...] | None = None
-    block: tuple[int, ...] | None = None
-    shared: int | None = None
+    grid: tuple[Count, ...] | None = None
+    block: tuple[Count, ...] | None = None
+    shared: Count | None = None
     scalars: dict[str, Scalar] | tuple[Scalar, ...] = ()
     registers: int | None = None
     local_bytes: int | None = None
-    static_shared: int | None = None
+    static_shared: Count | None = None
 
 
 class Launches(Artifact, frozen=True):
@@ -152,7 +158,7 @@ class DeviceLimits(Artifact, frozen=True):
     blocks_per_sm: Positive
     registers_per_sm: Positive
     shared_per_sm: Positive
-    shared_reserved: Annotated[int, msgspec.Meta(ge=0)]
+    shared_reserved: Count
     sm_clock_mhz: Positive
 
 
@@ -171,15 +177,24 @@ class Timeline(Artifact, frozen=True):
     """Kernels by call as (start ns, end ns, name), in order of start; device time of each framework operator over all calls."""
 
     collector: Literal["torch_profiler", "nsys"]
-    calls: Annotated[tuple[Annotated[tuple[tuple[int, int, str], ...], AtLeastOne], ...], AtLeastOne]
-    operators: tuple[tuple[str, int], ...] | None = None
+    calls: Annotated[tuple[Annotated[tuple[tuple[Count, Count, str], ...], AtLeastOne], ...], AtLeastOne]
+    operators: tuple[tuple[str, Nanoseconds], ...] | None = None
+
+    def __post_init__(self) -> None:
+        for index, call in enumerate(self.calls):
+            starts = [start for start, _, _ in call]
+            if starts != sorted(starts) or any(end <= start for start, end, _ in call):
+                raise ValueError(f"call {index}: expected kernels of some length in order of start, found {call[:3]}")
+        names = [name for name, _ in self.operators or ()]
+        if len(set(names)) != len(names):
+            raise ValueError(f"expected each operator once, found {names[:20]}")
 
 
 class CompiledKernel(Artifact, frozen=True):
     """Static instruction counts of one machine code, by opcode with its modifiers; `code` is its digest."""
 
     code: str
-    mix: dict[str, int]
+    mix: dict[str, Count]
 
 
 class Compiled(Artifact, frozen=True):
@@ -193,7 +208,7 @@ class Window(Artifact, frozen=True):
     """Warm calls back to back: their number, what they drew and took, and the temperature at the end."""
 
     calls: Positive
-    millijoules: Annotated[int, msgspec.Meta(ge=0)]
+    millijoules: Count
     milliseconds: Positive
     temperature_c: int
 
@@ -201,7 +216,7 @@ class Window(Artifact, frozen=True):
 class Energy(Artifact, frozen=True):
     """Energy of a kernel, window by window."""
 
-    windows: Annotated[tuple[Window, ...], msgspec.Meta(min_length=1)]
+    windows: tuple[Window, ...]
 
 
 A = TypeVar("A", bound=Artifact)

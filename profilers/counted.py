@@ -27,7 +27,10 @@ WAVEFRONTS = tuple(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for
 PIPES = {
     "fma_frac": "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active",
     "fp64_frac": "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_active",
-    **{f"{pipe}_frac": f"sm__inst_executed_pipe_{pipe}.avg.pct_of_peak_sustained_active" for pipe in ("alu", "lsu", "xu")},
+    **{
+        f"{pipe}_frac": f"sm__inst_executed_pipe_{pipe}.avg.pct_of_peak_sustained_active"
+        for pipe in ("alu", "lsu", "xu")
+    },
 }
 FP32 = tuple(f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum" for op in ("ffma", "fadd", "fmul"))
 FP64 = tuple(f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum" for op in ("dfma", "dadd", "dmul"))
@@ -60,7 +63,13 @@ def counter_signals(
     found = {name: m.get(metric) for name, metric in PLAIN.items()}
     found |= {name: over(m.get(metric), 32) for name, metric in LANES.items()}
     found |= {name: None if (f := percent(m, metric)) is None else min(1, f) for name, metric in HITS.items()}
-    found |= _traffic(m, time_ns, l2_rate) | _shared(m) | _instructions(m, time_ns, fp32_tflops) | _pipes(m, tensor_frac) | _stalls(m)
+    found |= (
+        _traffic(m, time_ns, l2_rate)
+        | _shared(m)
+        | _instructions(m, time_ns, fp32_tflops)
+        | _pipes(m, tensor_frac)
+        | _stalls(m)
+    )
     for name, unit in UNITS.items():
         even = over(m.get(f"{unit}.avg"), m.get(f"{unit}.max"))
         found[name] = None if even is None else 1 - even

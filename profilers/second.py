@@ -56,7 +56,12 @@ def second(
     if counters is not None:
         l2 = None if calibration.l2 is None else calibration.l2.bytes / lower_median(calibration.l2.ns)
         found |= counter_signals(
-            counters.metrics, time, l2, tflops(calibration.gemm_fp32), first.get("tensor_inst"), first.get("tensor_frac")
+            counters.metrics,
+            time,
+            l2,
+            tflops(calibration.gemm_fp32),
+            first.get("tensor_inst"),
+            first.get("tensor_frac"),
         )
     return found | _read(read, time)
 
@@ -88,9 +93,10 @@ def _ceiling(
     by_path = {"fp32": calibration.gemm_fp32, "tf32": calibration.gemm_tf32, "bf16": calibration.gemm_bf16}
     rates = (tflops(by_path.get(path)) for path in allowed)
     top = max((rate for rate in rates if rate is not None), default=None)
-    if top is None or not copy_gbps:
+    if top is None:
         return {}
-    ceiling = max(problem.min_bytes / copy_gbps, problem.flops / (top * 1000)) / 1000
+    by_bytes = over(problem.min_bytes, copy_gbps)
+    ceiling = None if by_bytes is None else max(by_bytes, problem.flops / (top * 1000)) / 1000
     return {
         "ceiling_us": ceiling,
         "ceiling_headroom": over(time / 1000, ceiling),

@@ -68,7 +68,9 @@ def warm_signals(warm: Samples, time_ns: int) -> dict[str, Number]:
 
 
 def energy_signals(energy: Energy) -> dict[str, Number]:
-    """Energy per call in mJ, power in W (mJ/ms), hottest end of a window in C."""
+    """Energy per call in mJ, power in W (mJ/ms), hottest end of a window in C; nothing without a window."""
+    if not energy.windows:
+        return {}
     return {
         "millijoules": _lower_median([window.millijoules / window.calls for window in energy.windows]),
         "power_w": _lower_median([window.millijoules / window.milliseconds for window in energy.windows]),

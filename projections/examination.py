@@ -23,6 +23,7 @@ from ..events.model import (
     StaticRulesSeen,
     SubjectDeclared,
 )
+from .runs import EXAMINATION
 
 VERDICTS = ("FASTER", "SLOWER", "SAME", "AMBIGUOUS")
 
@@ -47,7 +48,9 @@ class ExaminationView(msgspec.Struct, frozen=True, kw_only=True):
         for subject in self.registration.subjects if self.registration is not None else ():
             if subject.name == name:
                 return subject
-        raise UnreadableLedger(f"{self.run}: no subject {name!r} is registered: run gpusolver replay --verify on this ledger")
+        raise UnreadableLedger(
+            f"{self.run}: no subject {name!r} is registered: run gpusolver replay --verify on this ledger"
+        )
 
 
 class MatrixRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +69,7 @@ def fold(records: Iterable[tuple[str, Event]]) -> dict[str, ExaminationView]:
     """Examinations by id after the records (stream, event); streams of runs are passed over."""
     views: dict[str, ExaminationView] = {}
     for stream, event in records:
-        if stream.startswith("exam") and getattr(event, "run", None) == stream:
+        if stream.startswith(EXAMINATION) and getattr(event, "run", None) == stream:
             views[stream] = _after(views.get(stream) or ExaminationView(run=stream), event)
     return views
 
@@ -107,7 +110,7 @@ def figures(view: ExaminationView, sampled_ns: Callable[[str], int]) -> dict[str
         found[f"pair/{pair.name}/sampled_s"] = sum(sampled_ns(entry.samples) for entry in compared) / 1e9
     found |= _matrix_figures(view)
     rows = [row for compared in view.counters.values() for row in compared.rows]
-    passed = sum(examined.samples is not None for examined in view.examined.values())
+    passed = sum(examined.outcome == "passed" for examined in view.examined.values())
     return found | {
         "counters/compared": float(len(rows)),
         "counters/within": float(sum(row.within for row in rows)),
@@ -134,7 +137,9 @@ def matrix(view: ExaminationView) -> tuple[MatrixRow, ...]:
     """The confusion matrix, in the order of the rule table and then of the halves; rules that nothing was planted for are left out."""
     planted = _planted(view)
     halves = sorted({subject.half for subject in planted})
-    rows = (_row(view, rule.name, half, [s for s in planted if s.half == half]) for rule in view.rules for half in halves)
+    # A table may hold several versions of a name; the answers are those of the highest, once each.
+    names = dict.fromkeys(rule.name for rule in view.rules)
+    rows = (_row(view, name, half, [s for s in planted if s.half == half]) for name in names for half in halves)
     return tuple(row for row in rows if row.hits or row.near_misses)
 
 

@@ -99,9 +99,7 @@ def answers(
     return tuple(_answer(rule, signals, chip, contract, prescriptions) for rule in in_order(rules, ()))
 
 
-def _answer(
-    rule: Rule, signals: Signals, chip: Chip, contract: str, prescriptions: Collection[str]
-) -> RuleAnswer:
+def _answer(rule: Rule, signals: Signals, chip: Chip, contract: str, prescriptions: Collection[str]) -> RuleAnswer:
     missing = tuple(dict.fromkeys(clause.signal for clause in rule.clauses if clause.signal not in signals))
     answer: Literal["fires", "abstains", "blocked", "silent"] = "fires"
     reason = None

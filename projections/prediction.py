@@ -8,9 +8,11 @@ import msgspec
 
 from .runs import RunView
 
+ALL = "all rules"
+
 
 class PredictionRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Medians over the rounds of a rule that have an interval; `ratio` = median of measured / predicted."""
+    """Medians over the rounds of a rule (or of ALL) that have an interval; `ratio` = median of measured / predicted."""
 
     rule: str
     rounds: int
@@ -20,19 +22,22 @@ class PredictionRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def predicted(view: RunView) -> tuple[PredictionRow, ...]:
-    """One row for each rule that prompted a measured candidate, in the order of the table; inert and refused rounds have no measure.
+    """One row for each rule that prompted a measured candidate, in the order of the table, and after several rows one over ALL.
 
-    An inert candidate is left out although it measures 1 by construction: it says that the prescription did nothing, not
-    what it would have been worth.
+    Refused rounds have no measure. An inert candidate is left out although it measures 1 by construction: it says that the
+    prescription did nothing, not what it would have been worth. A promise of 0 cannot be divided by, and is left out too.
     """
     pairs: dict[str, list[tuple[float, float]]] = {}
     for state in view.cells.values():
         for judged in state.rounds:
-            if judged.interval is not None:
-                promised = state.fired[judged.firing].predicted_gain
+            promised = state.fired[judged.firing].predicted_gain
+            if judged.interval is not None and promised > 0:
                 pairs.setdefault(judged.rule, []).append((promised, judged.interval.median))
     names = dict.fromkeys(rule.name for rule in view.rules)
-    return tuple(_row(name, pairs[name]) for name in names if name in pairs)
+    found = [_row(name, pairs[name]) for name in names if name in pairs]
+    if len(found) > 1:
+        found.append(_row(ALL, [pair for measured in pairs.values() for pair in measured]))
+    return tuple(found)
 
 
 def _row(rule: str, found: list[tuple[float, float]]) -> PredictionRow:

@@ -24,6 +24,9 @@ from ..events.model import (
 from .cell import CellPlan, CellState
 from .cell import fold as fold_cell
 
+EXAMINATION = "exam"
+"""How the streams of examinations begin; those of runs begin otherwise."""
+
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
     """The cells that differ in their arm alone, and are therefore compared with one another."""
@@ -53,11 +56,14 @@ Runs = Mapping[str, RunView]
 def fold(records: Iterable[tuple[str, Event]], runs: Runs | None = None) -> dict[str, RunView]:
     """Runs by id, after the records (stream, event), each stream in its order; a shorter fold may be continued.
 
+    Streams of examinations are passed over: they have rules and a calibration too, but no cells (examination.py folds them).
     UnreadableLedger where a cell's event lies in another stream than its own.
     """
     views = dict(runs or {})
     for stream, event in records:
         run = stream.partition("/")[0]
+        if run.startswith(EXAMINATION):
+            continue
         view = views.get(run) or RunView(run=run)
         cell = getattr(event, "cell", None)
         if isinstance(cell, Cell):

@@ -17,9 +17,12 @@ MOST_BLOCKS = 10_000
 LARGEST_JSON = 8 << 20
 
 # What bounds a value bounds what a forger can put in its place: no time of 0 ns, no negative error or count.
-Nanoseconds = Annotated[int, msgspec.Meta(gt=0)]
+Positive = Annotated[int, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Nanoseconds = Positive
+Timed = Annotated[tuple[Nanoseconds, ...], msgspec.Meta(min_length=1)]
 Error = Annotated[float, msgspec.Meta(ge=0)] | None
-Shape = tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
+Shape = tuple[Count, ...]
 
 
 class Samples(msgspec.Struct, frozen=True):
@@ -29,13 +32,25 @@ class Samples(msgspec.Struct, frozen=True):
     cache: str
     unit: str
     blocks: tuple[tuple[Nanoseconds, Nanoseconds, Nanoseconds, Nanoseconds], ...]
+    before: Any = None
+    after: Any = None
 
     def __post_init__(self) -> None:
         if len(self.blocks) > MOST_BLOCKS:
             raise ValueError(f"{len(self.blocks)} blocks, at most {MOST_BLOCKS} are read")
-        if self.unit != "ns" or CACHES.get(self.clock) != self.cache:
-            known = ", ".join(f"{clock} with cache {cache}" for clock, cache in CACHES.items())
+        due = self.caches().get(self.clock)
+        if self.unit != "ns" or due is None or due != self.cache:
+            known = ", ".join(f"{clock} with cache {cache}" for clock, cache in self.caches().items())
             raise ValueError(f"expected {known}, in ns; found {self.clock} with cache {self.cache}, in {self.unit}")
+
+    @staticmethod
+    def caches() -> dict[str, str]:
+        """The state of the caches that goes with each clock."""
+        return CACHES
+
+    def telemetry(self) -> tuple[Telemetry, Telemetry]:
+        """What was read before and after the samples. Raises ValueError where that is not of its shape."""
+        return _telemetry(self.before), _telemetry(self.after)
 
     def left(self) -> list[int]:
         """All A samples."""
@@ -44,6 +59,25 @@ class Samples(msgspec.Struct, frozen=True):
     def right(self) -> list[int]:
         """All B samples."""
         return [b for block in self.blocks for b in block[1:3]]
+
+
+class Telemetry(msgspec.Struct, frozen=True):
+    """The device's state beside samples; bits are a whole number, however they are spelled."""
+
+    sm_clock_mhz: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    throttle_bits: Annotated[float, msgspec.Meta(ge=0)] | None = None
+
+    def bits(self) -> int | None:
+        """The throttle reasons. Raises ValueError where they are no whole number."""
+        if self.throttle_bits is None:
+            return None
+        if not self.throttle_bits.is_integer():
+            raise ValueError(f"expected throttle_bits as a whole number, found {self.throttle_bits}")
+        return int(self.throttle_bits)
+
+
+def _telemetry(found: Any) -> Telemetry:
+    return Telemetry() if found is None else msgspec.convert(found, Telemetry)
 
 
 class Sweep(msgspec.Struct, frozen=True):
@@ -69,6 +103,7 @@ class Kernel(msgspec.Struct, frozen=True):
     scalars: Any = None
     registers: int | None = None
     local_bytes: int | None = None
+    static_shared: Count | None = None
 
     def identity(self) -> bytes:
         """What two launches must share to be the same work (FORMAT.md 6.4), as JSON: 1, 1.0 and true are three values."""
@@ -114,7 +149,7 @@ class Draw(Errors, frozen=True):
     device_ok: bool
     type_ok: bool
     inputs_unchanged: bool
-    nonfinite: Annotated[int, msgspec.Meta(ge=0)]
+    nonfinite: Count
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -139,19 +174,6 @@ class GateReport(msgspec.Struct, frozen=True):
     draws: tuple[Draw, ...] = ()
     expected: Expected | None = None
     trivial: dict[str, Errors] = {}
-
-
-class Copy(msgspec.Struct, frozen=True):
-    """Device copy: bytes read plus bytes written per copy, and the times in ns."""
-
-    bytes: Annotated[int, msgspec.Meta(gt=0)]
-    ns: tuple[Nanoseconds, ...]
-
-
-class Calibration(msgspec.Struct, frozen=True):
-    """The device's measured ceilings."""
-
-    copy: Copy
 
 
 T = TypeVar("T")

@@ -13,6 +13,7 @@ from .finals import ClaimView
 from .findings import encodable, printable
 from .verify import Report, verify
 from .views import RoundRow, RuleRow, RunView
+from .words import print_examination, printed_table, say
 
 _MOST_FINDINGS = 50
 
@@ -24,7 +25,7 @@ _MOST_FINDINGS = 50
 @click.option("--json", "as_json", is_flag=True, help="Write the whole report as JSON.")
 @click.pass_context
 def replay_command(context: click.Context, ledger: str, deep: bool, head: str | None, as_json: bool) -> None:
-    """Replay LEDGER: check its chain and artifacts, print its rules, rounds and claims.
+    """Replay LEDGER: check its chain and artifacts, print its rules, rounds, claims and examinations.
 
     Exit code 0: no findings; 1: findings; 2: the ledger cannot be read.
     """
@@ -68,30 +69,29 @@ def _unreadable(context: click.Context, error: GpuSolverError, as_json: bool) ->
     context.exit(2)
 
 
-def _say(text: str, indent: int = 0) -> None:
-    click.echo(" " * indent + printable(text))
-
-
 def _print_report(report: Report) -> None:
     counted = ", ".join(f"{number} {name if number != 1 else name[:-1]}" for name, number in report.counts.items())
-    _say(f"{report.path}: {counted}")
+    say(f"{report.path}: {counted}")
     for run in report.runs:
         click.echo()
         _print_run(run, report.deep)
+    for exam in report.examinations:
+        click.echo()
+        print_examination(exam)
     click.echo()
     _print_findings(report)
-    _say(f"head: {report.head} at event {report.head_seq} (compare with one kept elsewhere)")
+    say(f"head: {report.head} at event {report.head_seq} (compare with one kept elsewhere)")
     for note in report.notes:
-        _say(f"note: {note}")
+        say(f"note: {note}")
 
 
 def _print_run(run: RunView, deep: bool) -> None:
     end = run.stopped or "unfinished"
-    _say(f"{run.run}: executor {run.executor}, {run.cells} cells, {end}")
+    say(f"{run.run}: executor {run.executor}, {run.cells} cells, {end}")
     if run.origin is not None:
-        _say(f"recorded, not pre-registered; origin head {run.origin}", 2)
-    _table("rules that fired", [_rule(row) for row in run.rules if row.fired])
-    _table("rounds", [_round(row) for row in run.rounds])
+        say(f"recorded, not pre-registered; origin head {run.origin}", 2)
+    printed_table("rules that fired", [_rule(row) for row in run.rules if row.fired])
+    printed_table("rounds", [_round(row) for row in run.rounds])
     for claim in run.claims:
         _print_claim(claim, deep)
 
@@ -109,55 +109,40 @@ def _round(row: RoundRow) -> tuple[str, ...]:
     return row.cell, str(row.round), row.rule, row.verdict, ratio, row.reason
 
 
-def _table(title: str, rows: list[tuple[str, ...]]) -> None:
-    """Columns as wide as their widest cell; the first is printed where it changes."""
-    if not rows:
-        return
-    _say(title, 2)
-    widths = [max(len(printable(row[i])) for row in rows) for i in range(len(rows[0]))]
-    before = ""
-    for row in rows:
-        if row[0] != before:
-            _say(row[0], 4)
-            before = row[0]
-        cells = (printable(cell).ljust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        click.echo((" " * 6 + "  ".join(cells)).rstrip())
-
-
 def _print_claim(claim: ClaimView, deep: bool) -> None:
-    _say(f"claim {claim.claim}: {claim.text} (registered: {claim.comparison} at least {claim.at_least:g})", 2)
+    say(f"claim {claim.claim}: {claim.text} (registered: {claim.comparison} at least {claim.at_least:g})", 2)
     medians = ", ".join(f"{median:.4g}x" for median in claim.stated_medians)
-    _say(f"stated      {claim.stated}  {medians}", 4)
+    say(f"stated      {claim.stated}  {medians}", 4)
     if claim.derived is None:
-        _say("re-derived  not possible, see the findings" if deep else "re-derived  no: use --verify", 4)
+        say("re-derived  not possible, see the findings" if deep else "re-derived  no: use --verify", 4)
         return
     found = claim.derived
     parts = zip(found.medians, found.lowers, found.uppers, strict=True)
     ratios = ", ".join(f"{median:.4g}x [{lower:.4g}, {upper:.4g}]" for median, lower, upper in parts)
-    _say(f"re-derived  {found.answer}  {ratios}", 4)
-    _say({True: "they agree", False: "THEY DIFFER", None: "nothing stated to compare with"}[claim.agree], 4)
+    say(f"re-derived  {found.answer}  {ratios}", 4)
+    say({True: "they agree", False: "THEY DIFFER", None: "nothing stated to compare with"}[claim.agree], 4)
 
 
 def _print_findings(report: Report) -> None:
     if not report.findings:
-        _say("findings: none")
+        say("findings: none")
         return
-    _say(f"findings: {len(report.findings)}")
+    say(f"findings: {len(report.findings)}")
     for finding in report.findings[:_MOST_FINDINGS]:
         where = f"event {finding.seq}" if finding.seq else "file"
-        _say(f"{where}: {finding.kind}: expected {finding.expected}; found {finding.found}", 2)
+        say(f"{where}: {finding.kind}: expected {finding.expected}; found {finding.found}", 2)
     if len(report.findings) > _MOST_FINDINGS:
-        _say(f"... {len(report.findings) - _MOST_FINDINGS} more: use --json", 2)
+        say(f"... {len(report.findings) - _MOST_FINDINGS} more: use --json", 2)
 
 
 def _print_diff(found: Diff) -> None:
     for side, findings in ((found.left, found.left_findings), (found.right, found.right_findings)):
         if findings:
-            _say(f"{side} has {len(findings)} findings of its own: gpusolver replay names them")
+            say(f"{side} has {len(findings)} findings of its own: gpusolver replay names them")
     if found.first_event is None and not found.differences:
-        _say("no difference: the same events, tables, rounds and claims")
+        say("no difference: the same events, tables, rounds, claims and figures")
         return
     for difference in ([found.first_event] if found.first_event else []) + list(found.differences):
-        _say(difference.what)
-        _say(f"- {difference.left if difference.left is not None else '(absent)'}", 2)
-        _say(f"+ {difference.right if difference.right is not None else '(absent)'}", 2)
+        say(difference.what)
+        say(f"- {difference.left if difference.left is not None else '(absent)'}", 2)
+        say(f"+ {difference.right if difference.right is not None else '(absent)'}", 2)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from ..events.model import Chip, Context, ProblemDeclared, Tier
-from .artifacts import Calibration, Counters, Launches, Samples, Shelf
+from .artifacts import Counters, Launches, Samples, Shelf
+from .calibration import Calibration
+from .derive_second import second
+from .extras import NONE, Extras
+from .partial import Metrics, Number
+from .partial import div as _div
 from .statistic import lower_median, peak
 
-Number = int | float | None
 BITS = {"float64": 64, "float32": 32, "float16": 16, "bfloat16": 16}
 TENSOR_ACTIVE = (
     "sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active.avg.pct_of_peak_sustained_active",
@@ -37,12 +41,24 @@ def signals(
     samples: Samples,
     launches: Launches,
     counters: Counters | None,
+    calibration: Calibration | None = None,
+    extras: Extras = NONE,
 ) -> dict[str, float]:
-    """Every signal that its inputs allow; `ceiling` is the device's copy rate in GB/s."""
+    """Every signal that its inputs allow; `ceiling` is the device's copy rate in GB/s.
+
+    `calibration`: where it states the device's limits, the second set is among them.
+    """
     t = lower_median(samples.right()) if samples.blocks else None
     found = _timing(problem, contract, chip, ceiling, t) | _compiled(launches, t)
     if counters is not None:
         found |= _counted(problem, ceiling, counters.metrics, t)
+    first = _present(found)
+    if calibration is None:
+        return first
+    return first | _present(second(problem, contract, calibration, ceiling, samples, launches, counters, extras, first))
+
+
+def _present(found: dict[str, Number]) -> dict[str, float]:
     return {name: float(value) for name, value in found.items() if value is not None}
 
 
@@ -74,7 +90,7 @@ def _compiled(launches: Launches, t: Number) -> dict[str, Number]:
     }
 
 
-def _counted(problem: ProblemDeclared, ceiling: float, m: dict[str, Number], t: Number) -> dict[str, Number]:
+def _counted(problem: ProblemDeclared, ceiling: float, m: Metrics, t: Number) -> dict[str, Number]:
     read, written = m.get("dram__bytes_read.sum"), m.get("dram__bytes_write.sum")
     dram = None if read is None or written is None else read + written
     loads = m.get("smsp__sass_inst_executed_op_global_ld.sum")
@@ -93,17 +109,12 @@ def _counted(problem: ProblemDeclared, ceiling: float, m: dict[str, Number], t: 
     }
 
 
-def _tensor_inst(m: dict[str, Number]) -> Number:
+def _tensor_inst(m: Metrics) -> Number:
     split = f"{HMMA}_type_hfma2.sum"
     hmma, packed = m.get(f"{HMMA}.sum"), m.get(split)
     if split in m and packed is None:
         return m.get("sm__inst_executed_pipe_tensor.sum")
     return None if hmma is None or packed is None else hmma - packed
-
-
-def _div(a: Number, b: Number) -> float | None:
-    """a / b, absent where either is absent or b is 0."""
-    return None if a is None or b is None or b == 0 else a / b
 
 
 def inert(candidate: Launches | None, incumbent: Launches | None) -> bool:

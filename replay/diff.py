@@ -10,6 +10,7 @@ import msgspec
 from ..events.errors import BadInput
 from ..events.reader import LedgerReader
 from ..events.rows import Row
+from .exams import ExamView
 from .findings import Finding, as_text, encodable
 from .verify import Report, verify
 from .views import RoundRow, RuleRow, RunView
@@ -78,7 +79,19 @@ def project(report: Report) -> dict[str, str]:
             found[f"{judged.cell} round {judged.round}"] = _round(judged)
         found |= {f"{cell} end": end for cell, end in run.ends.items()}
         found |= _claims(run)
+    for exam in report.examinations:
+        found |= _examination(exam)
     return found
+
+
+def _examination(exam: ExamView) -> dict[str, str]:
+    """Its end, what became of each subject, and every figure as stated."""
+    found = {f"{exam.exam} end": exam.stopped or "unfinished"}
+    for subject in exam.subjects:
+        found[f"{exam.exam} subject {subject.subject}"] = (
+            f"{subject.outcome}, fires {', '.join(subject.fires) or 'none'}"
+        )
+    return found | {f"{exam.exam} figure {name}": repr(value) for name, value in exam.figures.items()}
 
 
 def _claims(run: RunView) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal, get_args
 
@@ -31,6 +31,7 @@ Kind = Literal[
     "calibration",
     "order of events",
     "missing cell",
+    "missing measurement",
     "cell not planned",
     "round",
     "seed",
@@ -44,7 +45,9 @@ Kind = Literal[
     "signals",
     "noise floor",
     "samples",
+    "extras",
     "origin",
+    "looks",
     "verdict",
     "interval",
     "margin",
@@ -55,6 +58,10 @@ Kind = Literal[
     "stop",
     "head to head",
     "claim",
+    "answers",
+    "pair",
+    "counters compared",
+    "figures",
     "derivation failed",
 ]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -83,6 +90,12 @@ class Findings:
     def add(self, seq: int, kind: Kind, expected: object, found: object) -> None:
         """Report one disagreement; both sides are shortened to a readable text."""
         self.all.append(Finding(seq, kind, as_text(expected), as_text(found)))
+
+    def differences(self, seq: int, kind: Kind, expected: Mapping[str, float], found: Mapping[str, float]) -> None:
+        """Report every name whose values differ, or that one side lacks."""
+        if expected != found:
+            for name in sorted(expected.keys() | found.keys()):
+                self.expect(seq, kind, expected.get(name, "absent"), found.get(name, "absent"), name)
 
     def expect(self, seq: int, kind: Kind, expected: object, found: object, what: str = "") -> bool:
         """Report where `found` is not `expected`; true if they agree. `what` names the compared field."""

@@ -8,12 +8,17 @@ import msgspec
 
 from ..events.model import (
     ClaimStated,
+    CountersCompared,
     DeviceCalibrated,
     Event,
+    ExaminationRegistered,
+    ExaminationStated,
     HeadToHead,
+    KernelExamined,
     KernelGated,
     KernelGenerated,
     NoiseFloorMeasured,
+    PairCompared,
     Profiled,
     RoundAttempted,
     RoundInterrupted,
@@ -21,9 +26,11 @@ from ..events.model import (
     RuleFired,
     RulePromoted,
     RuleRetired,
+    RulesAnswered,
     RuleSeeded,
     RunRegistered,
     RunStopped,
+    StaticRulesSeen,
     TilesSwept,
 )
 from .findings import Findings
@@ -82,6 +89,15 @@ _PLACES: dict[type[Event], tuple[int, int, str]] = {
 }
 _NOWHERE = (0, 0, "")
 OF_RUN: tuple[type[Event], ...] = (RunRegistered, RuleSeeded, DeviceCalibrated, HeadToHead, ClaimStated)
+OF_EXAM: tuple[type[Event], ...] = (
+    ExaminationRegistered,
+    KernelExamined,
+    RulesAnswered,
+    PairCompared,
+    CountersCompared,
+    StaticRulesSeen,
+    ExaminationStated,
+)
 OF_CELL: tuple[type[Event], ...] = (RoundAttempted, *_PLACES, RunStopped)
 _START = ("generated", "gated")
 _ROUND = ("fired", "generated", "gated", "judged")
@@ -120,7 +136,7 @@ def _take_end(script: Script, seq: int, event: Event, findings: Findings) -> Non
             findings.add(seq, "stream", "the end of a cell", "the end of a run")
     elif isinstance(event, RuleFired) and whole and script.last_firing is None:
         script.last_firing = (seq, event)
-    elif isinstance(event, OF_RUN):
+    elif isinstance(event, (*OF_RUN, *OF_EXAM)):
         findings.add(seq, "stream", "events of a cell", type(event).__name__)
     elif isinstance(event, OF_CELL):
         findings.add(seq, "order of events", "the order of FORMAT.md section 4", f"{type(event).__name__} here")

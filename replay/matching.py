@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 import msgspec
+from msgspec import UnsetType
 
 from ..events.model import Abstained, Blocked, Chip, Clause, ClauseSeen, Context, Gain, Rule
 
@@ -18,6 +19,7 @@ COMPARE: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
 }
 RuleKey = tuple[str, int]
+Standing = Literal["guard", "contract", "no_variant"]
 Obstacle = Literal["guard", "contract", "no_variant", "retired", "tabu"]
 
 
@@ -65,9 +67,9 @@ def match(table: Iterable[Rule], asked: Question) -> Decision:
             continue
         reason = _obstacle(rule, asked)
         if reason is None:
-            seen = tuple(_seen(c, asked.signals[c.signal]) for c in rule.clauses)
+            clauses = tuple(seen(c, asked.signals[c.signal]) for c in rule.clauses)
             return Decision(
-                rule, seen, tuple(abstained), tuple(blocked), predicted_gain(rule.gain, asked.signals, asked.chip)
+                rule, clauses, tuple(abstained), tuple(blocked), predicted_gain(rule.gain, asked.signals, asked.chip)
             )
         blocked.append(Blocked(rule=rule.name, reason=reason))
     return Decision(None, (), tuple(abstained), tuple(blocked))
@@ -78,22 +80,29 @@ def holds(clause: Clause, signals: Mapping[str, float]) -> bool:
     return COMPARE[clause.op](signals[clause.signal], clause.threshold)
 
 
-def _seen(clause: Clause, value: float) -> ClauseSeen:
+def seen(clause: Clause, value: float) -> ClauseSeen:
+    """A clause beside the value of its signal."""
     return ClauseSeen(signal=clause.signal, op=clause.op, threshold=clause.threshold, value=value)
 
 
 def _obstacle(rule: Rule, asked: Question) -> Obstacle | None:
-    if rule.contracts and asked.context.contract not in rule.contracts:
-        return "contract"
-    for guard in rule.guards:
-        ratio = peak_ratio(asked.chip, guard.over, guard.under)
-        if ratio is None or ratio < guard.at_least:
-            return "guard"
-    if not rule.stop and rule.prescription not in asked.prescriptions:
-        return "no_variant"
+    reason = guarded(rule, asked.chip, asked.context.contract, asked.prescriptions)
+    if reason is not None:
+        return reason
     if ((rule.name, rule.version), asked.context) in asked.retired:
         return "retired"
     return "tabu" if rule.name in asked.tabu else None
+
+
+def guarded(rule: Rule, chip: Chip, contract: str, prescriptions: tuple[str, ...]) -> Standing | None:
+    """The first obstacle that the rule meets on this chip under this contract, whatever happened before."""
+    if rule.contracts and contract not in rule.contracts:
+        return "contract"
+    for guard in rule.guards:
+        ratio = peak_ratio(chip, guard.over, guard.under)
+        if ratio is None or ratio < guard.at_least:
+            return "guard"
+    return "no_variant" if not rule.stop and rule.prescription not in prescriptions else None
 
 
 def peak_ratio(chip: Chip, over: str | None, under: str | None) -> float | None:
@@ -112,4 +121,16 @@ def predicted_gain(gain: Gain, signals: Mapping[str, float], chip: Chip) -> floa
         form = None if value is None or value == 0 else 1 / value
     elif gain.form == "peak_ratio":
         form = peak_ratio(chip, gain.over, gain.under)
+    elif gain.form == "amdahl" and value is not None:
+        form = amdahl(value, _share(gain, signals))
     return gain.cap if form is None else min(gain.cap, form)
+
+
+def amdahl(factor: float, share: float) -> float:
+    """Speed-up of the whole where `share` of its time becomes `factor` times faster, which is at least 1."""
+    return 1 / ((1 - share) + share / max(1, factor))
+
+
+def _share(gain: Gain, signals: Mapping[str, float]) -> float:
+    found = None if isinstance(gain.share, UnsetType) else signals.get(gain.share)
+    return 1 if found is None else min(1, found)

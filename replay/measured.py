@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UnsetType
+
 from ..events.model import (
     DeviceCalibrated,
     Event,
     HeadToHead,
+    KernelExamined,
     KernelGated,
     NoiseFloorMeasured,
     Origin,
+    PairCompared,
     Profiled,
     RunRegistered,
+    Statistics,
     TilesSwept,
 )
 from .artifacts import Counters, Samples, Shelf
+from .exam_grammar import ExamEvents
+from .extras import Warm, unknown_roles
 from .findings import Findings
 from .runs import RunEvents
 
@@ -24,17 +31,21 @@ Named = dict[Any, tuple[int, Event]]
 
 
 class Measured:
-    """One ledger's measurements, run by run. What a run measured itself is new to the whole ledger."""
+    """One ledger's measurements, run by run, then by examination. What was not recorded elsewhere is new to the whole ledger."""
 
     def __init__(self, shelf: Shelf, findings: Findings) -> None:
         self._shelf, self._findings = shelf, findings
         self._own: Named = {}
+        self._recorded: list[Named] = []
 
     def check(self, run: RunEvents, registered: RunRegistered) -> str | None:
         """Check the run's measurements in order of seq; its clock, None where it has no samples."""
         items = [*run.devices, *run.head_to_heads, *(item for cell in run.cells.values() for item in cell)]
         origins: Named = {}
-        samples: Named = self._own if registered.origin is None else {}
+        samples: Named = self._own
+        if registered.origin is not None:
+            samples = {}
+            self._recorded.append(samples)
         clocks: dict[str, int] = {}
         chips: dict[str, int] = {}
         for seq, event in sorted(items, key=lambda item: item[0]):
@@ -45,12 +56,52 @@ class Measured:
                     seen = self._shelf.json(event.samples, Samples)
                     self._samples(seq, event, seen, samples, registered.statistics.blocks)
                     self._same(seq, "clock", clocks, seen.clock)
-            if isinstance(event, Profiled) and event.counters is not None:
-                with self._findings.derivation(seq, "counters"):
-                    counters = self._shelf.json(event.counters, Counters)
-                    if counters.read():
-                        self._same(seq, "counters' chip", chips, counters.chip)
+            if isinstance(event, Profiled):
+                self._counters(seq, event.counters, chips)
+                if not isinstance(event.extras, UnsetType):
+                    self._extras(seq, event, event.extras, samples, clocks)
         return next(iter(clocks), None)
+
+    def check_examination(self, exam: ExamEvents, statistics: Statistics) -> str | None:
+        """The same for an examination, whose samples no other event of the ledger names."""
+        clocks: dict[str, int] = {}
+        chips: dict[str, int] = {}
+        for seq, event in exam.body:
+            if isinstance(event, (KernelExamined, PairCompared)) and event.samples is not None:
+                with self._findings.derivation(seq, "samples"):
+                    seen = self._shelf.json(event.samples, Samples)
+                    self._samples(seq, event, seen, self._own, statistics.blocks)
+                    self._not_recorded(seq, seen)
+                    self._same(seq, "clock", clocks, seen.clock)
+            if isinstance(event, KernelExamined):
+                self._counters(seq, event.counters, chips)
+                if event.extras:
+                    self._extras(seq, event, event.extras, self._own, clocks)
+        return next(iter(clocks), None)
+
+    def _not_recorded(self, seq: int, seen: Samples) -> None:
+        for named in self._recorded:
+            if seen.blocks in named:
+                self._findings.add(seq, "samples", "a measurement of its own", f"that of event {named[seen.blocks][0]}")
+
+    def _counters(self, seq: int, named: str | None, chips: dict[str, int]) -> None:
+        if named is not None:
+            with self._findings.derivation(seq, "counters"):
+                counters = self._shelf.json(named, Counters)
+                if counters.read():
+                    self._same(seq, "counters' chip", chips, counters.chip)
+
+    def _extras(self, seq: int, event: Event, extras: dict[str, str], named: Named, clocks: dict[str, int]) -> None:
+        """Known roles, at least one; warm samples are a measurement like others, but of as many blocks as they need."""
+        if not extras:
+            self._findings.add(seq, "extras", "a role, or no extras at all", "an empty mapping")
+        for role in unknown_roles(extras):
+            self._findings.add(seq, "extras", "a role of FORMAT.md section 5", role)
+        if "warm" in extras:
+            with self._findings.derivation(seq, "warm samples"):
+                warm = self._shelf.json(extras["warm"], Warm)
+                self._once(seq, event, "samples", warm.blocks, named)
+                self._same(seq, "clock", clocks, warm.clock)
 
     def _origin(self, seq: int, event: Event, origin: Origin | None, named: Named) -> None:
         """A recorded measurement says where in the origin it stands, an own one does not; none is taken twice."""

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 from math import isfinite
 
-from ..events.model import ClaimRegistered, ProblemDeclared, RunRegistered
+from msgspec import UnsetType
+
+from ..events.model import ClaimRegistered, ProblemDeclared, RunRegistered, Statistics
 from .artifacts import MOST_BLOCKS
 from .evolution import ARMS
 from .finals import comparisons
 from .findings import Findings
-from .statistic import PATHS
+from .statistic import MOST_LOOKS, PATHS
 
 _HEAD = re.compile(r"[0-9a-f]{64}")
 MOST_DECIMALS = 6
@@ -26,7 +28,7 @@ def check_registered(seq: int, registered: RunRegistered, findings: Findings) ->
         *_executor(registered),
         *_plan(registered),
         *_numbers(registered),
-        *(demand for problem in registered.problems for demand in _problem(problem)),
+        *(demand for problem in registered.problems for demand in problem_demands(problem)),
         *(demand for claim in registered.claims for demand in _claim(claim, registered)),
     ):
         if not met:
@@ -58,18 +60,29 @@ def _plan(registered: RunRegistered) -> Iterator[Demand]:
 
 
 def _numbers(registered: RunRegistered) -> Iterator[Demand]:
-    statistics, policy = registered.statistics, registered.policy
-    yield f"statistics.blocks from 1 to {MOST_BLOCKS}", statistics, 1 <= statistics.blocks <= MOST_BLOCKS
-    yield "a tail between 0 and 1", statistics, 0 < statistics.tail_num < statistics.tail_den
-    yield "a margin over 0", statistics, statistics.margin > 0 and isfinite(statistics.margin)
-    fair = statistics.floor_multiple >= 0 and isfinite(statistics.floor_multiple)
-    yield "a multiple of the noise floor from 0", statistics, fair
+    policy = registered.policy
+    yield from statistics_demands(registered.statistics)
     doubled, whole = 2 * policy.credible_num, policy.credible_den
     yield "a credible bound between 1/2 and 1", policy, whole < doubled < 2 * whole
     yield "max_rounds from 1", registered.max_rounds, registered.max_rounds >= 1
 
 
-def _problem(problem: ProblemDeclared) -> Iterator[Demand]:
+def statistics_demands(statistics: Statistics) -> Iterator[Demand]:
+    """What holds of the verdict parameters of a run and of an examination."""
+    yield f"statistics.blocks from 1 to {MOST_BLOCKS}", statistics, 1 <= statistics.blocks <= MOST_BLOCKS
+    yield "a tail between 0 and 1", statistics, 0 < statistics.tail_num < statistics.tail_den
+    yield "a margin over 0", statistics, statistics.margin > 0 and isfinite(statistics.margin)
+    fair = statistics.floor_multiple >= 0 and isfinite(statistics.floor_multiple)
+    yield "a multiple of the noise floor from 0", statistics, fair
+    if not isinstance(statistics.looks, UnsetType):
+        looks = statistics.looks
+        fair = looks == tuple(sorted(set(looks))) and min(looks, default=0) >= 1 and looks[-1] == statistics.blocks
+        yield "looks from 1, ascending, the last of all blocks", looks, fair
+        yield f"at most {MOST_LOOKS} looks", len(looks), len(looks) <= MOST_LOOKS
+
+
+def problem_demands(problem: ProblemDeclared) -> Iterator[Demand]:
+    """What holds of a problem wherever it is registered."""
     # The answer 0 has a rel_l2 of 1: a limit from there on would accept no answer at all.
     for contract, limits in problem.limits.items():
         fair = 0 < limits.rel_l2 < 1 and limits.max_rms > 0 and isfinite(limits.max_rms)

@@ -25,7 +25,9 @@ from ..events.model import (
 )
 from . import derive_gate, derive_signals, statistic
 from .artifacts import Counters, GateReport, Launches, Samples, Shelf, Sweep, with_config, with_precision
+from .calibration import Calibration
 from .evolution import EVOLVING, Evidence
+from .extras import read_extras
 from .findings import Findings
 from .grammar import Round
 from .matching import Decision, Question, match
@@ -202,13 +204,19 @@ class Checker:
         counters = None if profiled.counters is None else at.shelf.json(profiled.counters, Counters)
         expect(seq, "profile", samples.cache, profiled.cache, "cache")
         expect(seq, "profile", derive_signals.tier(counters, launches), profiled.tier, "tier")
+        extras = {} if isinstance(profiled.extras, msgspec.UnsetType) else profiled.extras
         signals = derive_signals.signals(
-            at.problem, at.cell.contract, at.chip, at.device.copy_gbps, samples, launches, counters
+            at.problem,
+            at.cell.contract,
+            at.chip,
+            at.device.copy_gbps,
+            samples,
+            launches,
+            counters,
+            at.shelf.json(at.device.calibration, Calibration),
+            read_extras(at.shelf, extras, launches),
         )
-        if signals != profiled.signals:
-            names = sorted(n for n in signals | profiled.signals if signals.get(n) != profiled.signals.get(n))
-            for name in names:
-                expect(seq, "signals", signals.get(name, "absent"), profiled.signals.get(name, "absent"), name)
+        self._findings.differences(seq, "signals", signals, profiled.signals)
 
     def floor(self, seq: int, floor: NoiseFloorMeasured, source: str, profiled: Profiled | None) -> None:
         """Interval and floor against the A/A samples, in round 0 those of the profile."""
@@ -229,7 +237,10 @@ class Checker:
         """Verdict, reason, interval, margin, credit and next incumbent against samples and launches."""
         expect = self._findings.expect
         fired, candidate = cast(RuleFired, round_.fired), cast(KernelGenerated, round_.generated).source
-        due = self._judgement(round_)
+        looked = self._judgement(round_)
+        due = looked.judgement
+        for forbidden in looked.forbidden:
+            self._findings.add(seq, "looks", "an end at the first look that decides", forbidden)
         expect(seq, "verdict", due.verdict, judged.verdict)
         if due.reason is not None:
             expect(seq, "verdict", due.reason, judged.reason, "reason")
@@ -253,7 +264,7 @@ class Checker:
         following = candidate if due.verdict == "FASTER" else self._state.incumbent
         expect(seq, "incumbent", following, judged.next_incumbent, "next incumbent")
 
-    def _judgement(self, round_: Round) -> statistic.Judgement:
+    def _judgement(self, round_: Round) -> statistic.Look:
         at, state = self._at, self._state
         gated = cast(KernelGated, round_.gated)
         statistics = at.run.statistics
@@ -261,7 +272,7 @@ class Checker:
         margin = None if floor is None else max(statistics.margin, statistics.floor_multiple * floor)
         candidate = None if gated.launches is None else at.shelf.json(gated.launches, Launches)
         report = at.shelf.json(gated.report, GateReport)
-        return statistic.judge(
+        return statistic.judge_by_looks(
             outcome=derive_gate.outcome(report, at.problem, at.cell.contract),
             inert=derive_signals.inert(candidate, self._launches(state.incumbent)),
             samples=None if round_.profiled is None else at.shelf.json(round_.profiled.samples, Samples),

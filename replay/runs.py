@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import msgspec
 
@@ -13,34 +12,21 @@ from ..events.model import (
     DeviceCalibrated,
     Event,
     HeadToHead,
-    KernelGated,
-    KernelGenerated,
-    NoiseFloorMeasured,
-    Profiled,
     Rule,
     RuleSeeded,
     RunRegistered,
     RunStopped,
-    TilesSwept,
 )
-from .artifacts import Calibration, Shelf
+from .artifacts import Shelf
+from .calibration import Calibration
 from .derive_signals import copy_gbps
 from .findings import Findings
-from .grammar import OF_CELL
+from .grammar import OF_CELL, OF_EXAM
 from .integrity import Item, Scanned
 from .registered import check_registered
 
 _RUN_STREAM = re.compile(r"run[1-9][0-9]*\Z")
-# Artifacts that an event names, by field.
-REFERENCES: dict[type[Event], tuple[str, ...]] = {
-    DeviceCalibrated: ("calibration",),
-    TilesSwept: ("template", "samples"),
-    KernelGenerated: ("source",),
-    KernelGated: ("report", "launches"),
-    Profiled: ("samples", "counters", "launches"),
-    NoiseFloorMeasured: ("samples",),
-    HeadToHead: ("left", "right", "samples"),
-}
+_EXAM_STREAM = re.compile(r"exam[1-9][0-9]*\Z")
 
 
 class RunEvents(msgspec.Struct):
@@ -66,15 +52,20 @@ def stream_of(run: str, cell: Cell) -> str:
     return f"{run}/{cell.problem}/{cell.contract}/{cell.pool}/{cell.arm}/{cell.repetition}"
 
 
+def is_examination(stream: str) -> bool:
+    """Whether a stream is that of an examination."""
+    return _EXAM_STREAM.match(stream) is not None
+
+
 def sort_out(scanned: Scanned, findings: Findings) -> list[RunEvents]:
     """The ledger's runs in order of registration; whatever lies in a stream that it does not belong to is reported."""
     runs: dict[str, RunEvents] = {}
     for stream, items in scanned.streams.items():
-        if not items:
+        if not items or is_examination(stream):
             continue
         name, slash, _ = stream.partition("/")
         if not _RUN_STREAM.match(name):
-            findings.add(items[0][0], "stream", "run<i> or run<i>/<cell>", stream)
+            findings.add(items[0][0], "stream", "run<i>, run<i>/<cell> or exam<i>", stream)
             continue
         run = runs.setdefault(name, RunEvents(name))
         if slash:
@@ -114,7 +105,7 @@ def _take(run: RunEvents, seq: int, event: Event, findings: Findings) -> None:
             run.claims.append((seq, event))
         case RunStopped(cell=None):
             run.stopped = (seq, event)
-        case _ if isinstance(event, OF_CELL):
+        case _ if isinstance(event, (*OF_CELL, *OF_EXAM)):
             findings.add(seq, "stream", "events of a run", f"{type(event).__name__} in {run.run}")
         case _:
             findings.add(seq, "event kind not understood", "an event type of FORMAT.md", type(event).__name__)
@@ -137,13 +128,10 @@ def check_registration(run: RunEvents, findings: Findings) -> None:
     check_registered(seq, registered, findings)
     for at, _ in run.devices[1:]:
         findings.add(at, "calibration", "one DeviceCalibrated in a run", "another")
-    seen: set[tuple[str, int]] = set()
+    check_versions(run.rules, findings)
     for at, rule in run.rules:
         if began is not None and at > began:
             findings.add(at, "rule table", "every rule seeded before the first round", f"{rule.name} after it")
-        if (rule.name, rule.version) in seen:
-            findings.add(at, "rule table", "each rule version once", f"{rule.name} version {rule.version} again")
-        seen.add((rule.name, rule.version))
     if began is not None and began < seq:
         findings.add(began, "registration", f"registration of {run.run} before its first round", f"at {seq}")
     if began is not None and not any(at < began for at, _ in run.devices):
@@ -153,6 +141,15 @@ def check_registration(run: RunEvents, findings: Findings) -> None:
             findings.add(items[0][0], "cell not planned", "a cell of the registered plan", stream)
 
 
+def check_versions(rules: list[tuple[int, Rule]], findings: Findings) -> None:
+    """No version of a rule is seeded twice."""
+    seen: set[tuple[str, int]] = set()
+    for at, rule in rules:
+        if (rule.name, rule.version) in seen:
+            findings.add(at, "rule table", "each rule version once", f"{rule.name} version {rule.version} again")
+        seen.add((rule.name, rule.version))
+
+
 def _first(run: RunEvents) -> int:
     return min((items[0][0] for items in run.cells.values()), default=0)
 
@@ -160,9 +157,14 @@ def _first(run: RunEvents) -> int:
 def check_calibrations(run: RunEvents, shelf: Shelf, findings: Findings) -> None:
     """The copy ceiling against its raw times."""
     for seq, device in run.devices:
-        with findings.derivation(seq, "calibration"):
-            due = copy_gbps(shelf.json(device.calibration, Calibration))
-            findings.expect(seq, "calibration", due, device.copy_gbps, "copy_gbps")
+        check_calibration(seq, device, shelf, findings)
+
+
+def check_calibration(seq: int, device: DeviceCalibrated, shelf: Shelf, findings: Findings) -> None:
+    """The copy ceiling of one calibration against its raw times."""
+    with findings.derivation(seq, "calibration"):
+        due = copy_gbps(shelf.json(device.calibration, Calibration))
+        findings.expect(seq, "calibration", due, device.copy_gbps, "copy_gbps")
 
 
 def check_cell_fields(run: RunEvents, stream: str, findings: Findings) -> None:
@@ -172,22 +174,3 @@ def check_cell_fields(run: RunEvents, stream: str, findings: Findings) -> None:
         named = getattr(event, "cell", None)
         if named != cell:
             findings.add(seq, "stream", cell, named)
-
-
-def references(scanned: Scanned) -> Iterator[tuple[int, str, str]]:
-    """Every artifact named by an event: (seq, field, digest)."""
-    fields_of = REFERENCES.get
-    for items in scanned.streams.values():
-        for seq, event in items:
-            fields = fields_of(event.__class__)
-            if fields is not None:
-                for field in fields:
-                    digest = getattr(event, field)
-                    if digest is not None:
-                        yield seq, field, digest
-
-
-def generated(scanned: Scanned) -> set[str]:
-    """The sources that templates and files gave, over the whole ledger."""
-    events = (event for items in scanned.streams.values() for _, event in items)
-    return {e.source for e in events if isinstance(e, KernelGenerated) and e.generator in ("template", "file")}

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from ..events.model import Chip, Credit, Interval, ProblemDeclared, Statistics, Verdict
 from .artifacts import Samples
 
 FAULTS = ("worker_lost", "timeout", "request_failed", "context_lost")
 """Infrastructure faults that leave a candidate or a comparison without samples."""
+STRADDLES, TOO_FEW = "interval straddles margin", "too few blocks"
+MOST_LOOKS = 16
 Block = tuple[int, int, int, int]
 CREDIT: dict[str, Credit] = {"FASTER": "success", "SLOWER": "failure", "SAME": "failure", "AMBIGUOUS": "neutral"}
 PATHS = {"fp32-strict": ("fp32",), "tf32-allowed": ("fp32", "tf32"), "bf16-allowed": ("fp32", "tf32", "bf16")}
@@ -91,11 +95,60 @@ def judge(
     if samples.blocks and lower_median(samples.right()) < floor_ns:
         return Judgement("AMBIGUOUS", "below physical floor", interval=found, margin=margin)
     if found is None or len(samples.blocks) < statistics.blocks:
-        return Judgement("AMBIGUOUS", "too few blocks", interval=found, margin=margin)
+        return Judgement("AMBIGUOUS", TOO_FEW, interval=found, margin=margin)
     if margin is None:
         raise ValueError("the incumbent has no noise floor, so there is no margin")
     verdict, reason = _compare(found, margin)
     return Judgement(verdict, reason, interval=found, margin=margin)
+
+
+class Look(msgspec.Struct, frozen=True):
+    """A judgement by looks, and what the page forbids of the way to it: where it ended, and at which it should have."""
+
+    judgement: Judgement
+    forbidden: tuple[str, ...] = ()
+
+
+def looks(statistics: Statistics) -> tuple[Statistics, ...]:
+    """What each look judges by: its number of blocks, and its share of the tail. Without looks, all at once."""
+    if isinstance(statistics.looks, UnsetType) or not statistics.looks:
+        return (statistics,)
+    if len(statistics.looks) > MOST_LOOKS:
+        raise ValueError(f"{len(statistics.looks)} looks, at most {MOST_LOOKS} are asked")
+    den = statistics.tail_den * len(statistics.looks)
+    return tuple(replace(statistics, blocks=blocks, tail_den=den, looks=UNSET) for blocks in statistics.looks)
+
+
+def judge_by_looks(
+    outcome: str, inert: bool, samples: Samples | None, margin: float | None, floor_ns: float, statistics: Statistics
+) -> Look:
+    """The verdict of the look at which the samples end, by FORMAT.md 6.1, and whether they may end there."""
+    every = looks(statistics)
+    if samples is None or outcome != "passed" or inert or isinstance(statistics.looks, UnsetType):
+        return Look(judge(outcome, inert, samples, margin, floor_ns, every[-1]))
+    n = len(samples.blocks)
+    at = next((i for i, look in enumerate(every) if look.blocks >= n), len(every) - 1)
+    found = judge(outcome, inert, samples, margin, floor_ns, every[at])
+    forbidden = [] if n == every[at].blocks else [f"{n} blocks, between the looks at {[s.blocks for s in every]}"]
+    for look in every[:at]:
+        earlier = judge(outcome, inert, first_blocks(samples, look.blocks), margin, floor_ns, look)
+        if not undecided(earlier):
+            forbidden.append(
+                f"more samples after {earlier.verdict} ({earlier.reason}) at the look of {look.blocks} blocks"
+            )
+    if at < len(every) - 1 and undecided(found):
+        forbidden.append(f"an end at the look of {every[at].blocks} blocks, {found.reason}")
+    return Look(found, tuple(forbidden))
+
+
+def first_blocks(samples: Samples, number: int) -> Samples:
+    """The samples as they were after that many blocks."""
+    return replace(samples, blocks=samples.blocks[:number])
+
+
+def undecided(found: Judgement) -> bool:
+    """Whether another look is due."""
+    return found.verdict == "AMBIGUOUS" and found.reason in (STRADDLES, TOO_FEW)
 
 
 def _compare(found: Interval, margin: float) -> tuple[Verdict, str]:
@@ -105,4 +158,4 @@ def _compare(found: Interval, margin: float) -> tuple[Verdict, str]:
         return "SLOWER", "interval beyond margin"
     if found.lower >= 1 / (1 + margin) and found.upper <= 1 + margin:
         return "SAME", "interval within margin"
-    return "AMBIGUOUS", "interval straddles margin"
+    return "AMBIGUOUS", STRADDLES

@@ -7,26 +7,33 @@ from itertools import takewhile
 
 import msgspec
 
-from ..events.model import DeviceCalibrated, KernelGated, Profiled, RunRegistered
+from ..events.model import DeviceCalibrated, RunRegistered
 from ..events.reader import LedgerReader
 from .artifacts import Launches, Shelf
 from .cells import Ended, walk
+from .exam_checks import Examiner
+from .exam_grammar import ExamEvents, sort_examinations
+from .exam_registered import check_examination, check_sources
+from .exams import ExamView, Fold
 from .finals import ClaimView, Finals, Pins, check_claims, strict_twins
 from .findings import Finding, Findings, encodable
 from .grammar import parse
 from .integrity import LARGEST_TOTAL, Scanned, check_artifacts, check_indexes, check_schema, scan, without_collector
 from .measured import Measured
+from .references import LISTING, generated, references
 from .rounds import Setting
 from .runs import (
     RunEvents,
+    check_calibration,
     check_calibrations,
     check_cell_fields,
     check_registration,
-    generated,
-    references,
     sort_out,
 )
 from .views import RoundRow, RuleRow, RunView, fold_cell
+
+_STAND_IN = "{}: times by the CPU's clock, of the stand-in: it measures no GPU"
+_STATED = "the truth of pairs, and which half a threshold was set on, are statements; no measurement shows them"
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -40,6 +47,7 @@ class Report(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     runs: tuple[RunView, ...]
+    examinations: tuple[ExamView, ...] = ()
 
 
 @without_collector()
@@ -58,6 +66,7 @@ def verify(path: str | os.PathLike[str], deep: bool, *, head: str | None = None,
         sound, unread = check_artifacts(reader.artifact_rows(), findings)
         verification = _Verification(scanned, Shelf(reader.artifact, sound), sound, deep, findings)
         views = tuple(verification.run(run) for run in sort_out(scanned, findings))
+        exams = tuple(verification.examination(exam) for exam in sort_examinations(scanned, findings))
         notes = [*reader.notices, *verification.notes()]
     if unread:
         notes.append(f"{unread} artifacts were not read: all together are over {LARGEST_TOTAL} bytes")
@@ -72,8 +81,12 @@ def verify(path: str | os.PathLike[str], deep: bool, *, head: str | None = None,
         "cells": verification.cells,
         "rounds": sum(len(view.rounds) for view in views),
     }
+    if exams:
+        counts["examinations"] = len(exams)
     ordered = tuple(sorted(findings.all, key=lambda finding: finding.seq))
-    return Report(encodable(os.fspath(path)), deep, scanned.last, scanned.head, counts, ordered, tuple(notes), views)
+    return Report(
+        encodable(os.fspath(path)), deep, scanned.last, scanned.head, counts, ordered, tuple(notes), views, exams
+    )
 
 
 class _Verification:
@@ -104,7 +117,7 @@ class _Verification:
         lists: dict[str, int] = {}
         for items in scanned.streams.values():
             for seq, event in items:
-                if isinstance(event, (KernelGated, Profiled)) and event.launches in self._sound:
+                if isinstance(event, LISTING) and event.launches in self._sound:
                     lists.setdefault(event.launches or "", seq)
         for digest, seq in lists.items():
             with self._findings.derivation(seq, "launches"):
@@ -135,6 +148,37 @@ class _Verification:
         stopped = None if run.stopped is None else run.stopped[1].reason
         cells = len(registered.plan)
         return RunView(run.run, registered.executor, origin, cells, stopped, tuple(rules), tuple(rounds), ends, claims)
+
+    def examination(self, exam: ExamEvents) -> ExamView:
+        """Check one examination as far as it got, and fold it."""
+        check_examination(exam, self._findings)
+        fold = Fold(exam, self._findings)
+        if self._deep and exam.registered is not None:
+            seq, registered = exam.registered
+            check_sources(seq, registered, self._shelf, self._findings)
+            clock = self._measured.check_examination(exam, registered.statistics)
+            if exam.device is not None:
+                device = exam.device[1]
+                check_calibration(exam.device[0], device, self._shelf, self._findings)
+                Examiner(exam, registered, device, fold, clock, self._shelf, self._findings).all()
+            if clock == "cpu_wall":
+                self._notes.append(_STAND_IN.format(exam.run))
+        self._note_examination(exam, fold)
+        return fold.view()
+
+    def _note_examination(self, exam: ExamEvents, fold: Fold) -> None:
+        missing = fold.missing()
+        if exam.stopped is None:
+            first = f": {len(missing)} still to come, first {missing[0]}" if missing else ""
+            self._notes.append(f"{exam.run} has not ended: no RunStopped{first}")
+        if fold.pairs or any(subject.half for subject in fold.subjects.values()):
+            self._notes.append(f"{exam.run}: {_STATED}")
+        if fold.view().ncu_rules:
+            self._notes.append(
+                f"{exam.run}: what Nsight Compute's own rules say is a fact, of which nothing is derived"
+            )
+        if fold.rows:
+            self._notes.append(f"{exam.run}: that the other counters are Nsight Compute's is taken as recorded")
 
     def _cells(
         self, run: RunEvents, registered: RunRegistered, clock: str | None
@@ -203,7 +247,7 @@ class _Verification:
 
     def _note_run(self, run: RunEvents, registered: RunRegistered, clock: str | None) -> None:
         if clock == "cpu_wall":
-            self._notes.append(f"{run.run}: times by the CPU's clock, of the stand-in: it measures no GPU")
+            self._notes.append(_STAND_IN.format(run.run))
         if registered.origin is not None:
             self._notes.append(
                 f"{run.run}: recorded, not pre-registered; it answers from the ledger with head {registered.origin.head} "

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from .protocol import AnyRequest, Calibrate, Compare, Count, Gate, Hello, Reply, Sweep, receive, send
+from .protocol import AnyRequest, Calibrate, Compare, Count, Extra, Gate, Hello, Reply, Sweep, receive, send
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _answer(device: Any, request: AnyRequest) -> Reply:
-    from . import calibration, checking, counters, identity, timing
+    from . import calibration, checking, counters, extras, identity, timing
 
     match request:
         case Hello():
@@ -57,6 +57,8 @@ def _answer(device: Any, request: AnyRequest) -> Reply:
             return Reply(status="ok", artifacts={"sweep": timing.sweep(device, request)})
         case Count():
             return counters.count(device, request)
+        case Extra():
+            return extras.extra(device, request)
 
 
 def _fault(device: Any, error: BaseException) -> Reply:

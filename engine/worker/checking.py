@@ -34,7 +34,8 @@ def gate(device: AnyDevice, request: Gate) -> Reply:
     try:
         report = _report(device, request, run)
         inputs = draw(device, request.subject, 0)
-        launches, blobs = record_launches(device, lambda: run(*inputs))
+        with switches.strict():
+            launches, blobs = record_launches(device, lambda: run(*inputs))
     except BaseException as error:
         return _failed(request, outcome(error), f"{type(error).__name__}: {error}", poisoned=_poisoned(device))
     return Reply(status="ok", artifacts={"report": report, "launches": launches}, blobs=blobs)
@@ -83,9 +84,9 @@ def _report(device: AnyDevice, request: Gate, run: Callable[..., Any]) -> bytes:
 
 
 def _call(device: AnyDevice, run: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> Any:
-    switches.reset()
-    out = run(*inputs)
-    device.synchronize()
+    with switches.strict():
+        out = run(*inputs)
+        device.synchronize()
     return out
 
 

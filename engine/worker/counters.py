@@ -5,76 +5,94 @@ from __future__ import annotations
 import pathlib
 import sys
 import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
+import torch
 
-from ...profilers.metrics import CHIPS, for_chip
+from ...profilers.metrics import BASE, CHIPS, for_chip
+from ...profilers.ncu_calls import DURATION
 from . import switches
 from .cupti_library import CountersUnavailable
-from .cupti_range import RangeCounters
+from .cupti_open import OpenCounters
+from .cupti_range import each_kernel, whole_call
+from .cupti_session import KERNEL, USER
 from .device import AnyDevice
 from .loading import load_run
-from .protocol import Count, Reply
+from .protocol import Count, Extra, Reply
 from .timing import draw
 
 _NCU_LIMIT_S = 50.0
-# Opened once and left on: timings with the profiler enabled agree with those without, opening costs a second.
-_OPEN: dict[tuple[str, ...], RangeCounters] = {}
+
+_COUNTERS = OpenCounters()
 
 
 def count(device: AnyDevice, request: Count) -> Reply:
     """The `counters` artifact of one call; status `counters_<reason>` where no collector can read them."""
     if device.name != "cuda":
         return Reply(status="counters_unsupported", text="the CPU stand-in has no counters")
-    import torch
-
-    major, minor = torch.cuda.get_device_capability()
-    chip = CHIPS.get(f"{major}.{minor}", "")
-    metrics = for_chip(chip, request.metrics)
+    metrics = for_chip(chip(), request.metrics)
     try:
         return _counted(_by_cupti(device, request, metrics))
     except CountersUnavailable as refused:
         if refused.reason == "permission":
             return Reply(status="counters_permission", text=str(refused))
         first = str(refused)
-    _close()  # ncu cannot profile a device whose counters this process holds
+    _COUNTERS.close()
     try:
-        return _counted(_by_ncu(request, metrics, chip))
+        return _counted(_by_ncu(request, metrics))
     except CountersUnavailable as refused:
         return Reply(status=f"counters_{refused.reason}", text=f"CUPTI: {first}; ncu: {refused}")
 
 
-def _counted(content: dict[str, object]) -> Reply:
+def chip() -> str:
+    """NVIDIA's name of the current device's chip; empty where it is not known here."""
+    major, minor = torch.cuda.get_device_capability()
+    return CHIPS.get(f"{major}.{minor}", "")
+
+
+def kernels(device: AnyDevice, request: Extra) -> bytes:
+    """The `kernels` artifact: duration and base counters, kernel by kernel. Raises CountersUnavailable."""
+    call = _ready(device, request)
+    metrics = for_chip(chip(), dict.fromkeys((DURATION, *BASE)))
+    with switches.strict():
+        found = _COUNTERS.use(metrics, KERNEL, lambda setup: each_kernel(setup, call, device.synchronize))
+    return msgspec.json.encode(found)
+
+
+def _counted(content: dict[str, Any]) -> Reply:
     return Reply(status="ok", artifacts={"counters": msgspec.json.encode(content)})
 
 
-def _by_cupti(device: AnyDevice, request: Count, metrics: tuple[str, ...]) -> dict[str, object]:
-    run = load_run(request.source)
-    inputs = draw(device, request.subject, 0)
-    switches.reset()
-    run(*inputs)  # compiled and loaded before the first pass
-    device.synchronize()
-    if metrics not in _OPEN:
-        _close()
-        _OPEN[metrics] = RangeCounters(metrics, device.synchronize)
+def _ready(device: AnyDevice, request: Count | Extra) -> Callable[[], object]:
+    """The call on its inputs, compiled and loaded before the first pass."""
+    run, inputs = load_run(request.source), draw(device, request.subject, 0)
+    with switches.strict():
+        run(*inputs)
+        device.synchronize()
+    return lambda: run(*inputs)
+
+
+def _by_cupti(device: AnyDevice, request: Count, metrics: tuple[str, ...]) -> dict[str, Any]:
+    call = _ready(device, request)
 
     def before_pass() -> None:
         device.flush()
         device.synchronize()
 
-    return _OPEN[metrics].collect(lambda: run(*inputs), before_pass)
+    with switches.strict():
+        return _COUNTERS.use(metrics, USER, lambda setup: whole_call(setup, call, before_pass, device.synchronize))
 
 
-def _close() -> None:
-    while _OPEN:
-        _OPEN.popitem()[1].close()
-
-
-def _by_ncu(request: Count, metrics: tuple[str, ...], chip: str) -> dict[str, object]:
+def _by_ncu(request: Count, metrics: tuple[str, ...]) -> dict[str, Any]:
     from . import ncu
 
+    began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="gpusolver-count-") as folder:
         path = pathlib.Path(folder, "request")
-        path.write_bytes(msgspec.msgpack.encode(request))
+        path.write_bytes(msgspec.msgpack.encode([request]))
         command = [sys.executable, "-m", "gpusolver.engine.worker.once", str(path)]
-        return ncu.collect(command, metrics, chip, _NCU_LIMIT_S).counters
+        found = ncu.collect(command, metrics, chip(), _NCU_LIMIT_S).counters
+    return {**found, "wall_s": time.perf_counter() - began}

@@ -11,7 +11,9 @@ from ctypes import POINTER, c_char_p, c_double, c_int, c_size_t, c_uint8, c_uint
 from typing import Any, ClassVar
 
 RANGE_PROFILER = 0
+AUTO_RANGE = 1
 USER_RANGE = 2
+KERNEL_REPLAY = 2
 USER_REPLAY = 3
 
 

@@ -11,6 +11,7 @@ import torch
 
 FLUSH_BYTES = 256 << 20
 _HOLD_US_MIN, _HOLD_US_MAX = 100.0, 20_000.0
+_FLUSHES_PER_MS = 16  # 256 MB each: 4 TB/s, as the fastest chips read
 
 
 class CpuDevice:
@@ -27,7 +28,13 @@ class CpuDevice:
     def flush(self) -> None:
         """A CPU's caches are left as they are."""
 
-    def time_ns(self, call: Callable[[], Any], hold_us: float) -> int:
+    def load(self, milliseconds: float) -> None:
+        """A CPU that runs this is busy."""
+
+    def hold(self, microseconds: float) -> None:
+        """There is no stream to hold."""
+
+    def time_ns(self, call: Callable[[], Any], hold_us: float, flush: bool = True) -> int:
         """Nanoseconds of one call."""
         start = time.perf_counter_ns()
         call()
@@ -60,11 +67,21 @@ class CudaDevice:
         """Queue a read of a buffer of at least twice the L2, which leaves clean lines behind."""
         torch.sum(self._buffer, dim=0, out=self._sink)
 
-    def time_ns(self, call: Callable[[], Any], hold_us: float) -> int:
-        """Nanoseconds between events around one call; `hold_us` covers the host's time to queue the call."""
+    def load(self, milliseconds: float) -> None:
+        """Queue reads of memory that keep the device busy for about that long."""
+        for _ in range(max(1, round(milliseconds * _FLUSHES_PER_MS))):
+            self.flush()
+
+    def hold(self, microseconds: float) -> None:
+        """Keep the stream busy for that long, within bounds, so that what is queued meanwhile runs without gaps of the host."""
+        self._sleep(int(min(max(microseconds, _HOLD_US_MIN), _HOLD_US_MAX) * self._cycles_per_us))
+
+    def time_ns(self, call: Callable[[], Any], hold_us: float, flush: bool = True) -> int:
+        """Nanoseconds between events around one call; `hold_us` covers the host's time to queue the call. Cold L2 with `flush`."""
         start, stop = self._event(enable_timing=True), self._event(enable_timing=True)
-        self.flush()
-        self._sleep(int(min(max(hold_us, _HOLD_US_MIN), _HOLD_US_MAX) * self._cycles_per_us))
+        if flush:
+            self.flush()
+        self.hold(hold_us)
         self._record(start)
         call()
         self._record(stop)

@@ -81,6 +81,7 @@ def _triton_kernel(
         "grid": [*(int(n) for n in size), 1, 1][:3],
         "block": [32 * compiled.metadata.num_warps, 1, 1],
         "shared": int(compiled.metadata.shared),
+        "static_shared": 0,  # Triton asks for all of its shared memory at launch
         "scalars": scalars,
         "registers": getattr(compiled, "n_regs", None),
         # ptxas counts spilled 32-bit registers; the graph's local_bytes replaces it where there is a graph.
@@ -144,8 +145,14 @@ def _node_kernel(driver: Any, p: Any) -> dict[str, Any]:
         function = _checked(driver.cuKernelGetFunction(p.kern))[1]
     name = _checked(driver.cuFuncGetName(function))[1]
     attribute = driver.CUfunction_attribute
-    registers = _checked(driver.cuFuncGetAttribute(attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, function))[1]
-    local = _checked(driver.cuFuncGetAttribute(attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function))[1]
+    registers, local, static = (
+        _checked(driver.cuFuncGetAttribute(asked, function))[1]
+        for asked in (
+            attribute.CU_FUNC_ATTRIBUTE_NUM_REGS,
+            attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+            attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+        )
+    )
     return {
         "name": name.decode() if isinstance(name, bytes) else str(name),
         "language": "library",
@@ -154,6 +161,7 @@ def _node_kernel(driver: Any, p: Any) -> dict[str, Any]:
         "grid": [p.gridDimX, p.gridDimY, p.gridDimZ],
         "block": [p.blockDimX, p.blockDimY, p.blockDimZ],
         "shared": p.sharedMemBytes,
+        "static_shared": static,
         "scalars": [],
         "registers": registers,
         "local_bytes": local,

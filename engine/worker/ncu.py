@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -16,16 +16,14 @@ from ...profilers.ncu_csv import Obstacle, obstacle, parse
 from .cupti_host import supported
 from .cupti_library import CountersUnavailable, Reason
 
-_OPTIONS = (
+SHARED_OPTIONS = (
     "--target-processes=all",
     "--profile-from-start=off",
     "--replay-mode=kernel",
     "--cache-control=all",
     "--clock-control=none",
-    "--csv",
-    "--page=raw",
-    "--print-units=base",
 )
+_OPTIONS = (*SHARED_OPTIONS, "--csv", "--page=raw", "--print-units=base")
 _REFUSALS: dict[Obstacle, tuple[Reason, str]] = {
     "permission": ("permission", "the driver refuses counters to this user"),
     "busy": ("busy", "another process holds the counters"),
@@ -62,13 +60,13 @@ def collect(command: Sequence[str], metrics: Sequence[str], chip: str, timeout_s
         raise CountersUnavailable("ncu is not on PATH: install Nsight Compute, or use CUPTI in process", "library")
     known = supported(chip, metrics)
     asked = [*known, *(name for name in AUXILIARY if name not in known)]
-    code, text = _run(arguments(command, asked, ncu), timeout_s)
+    code, text = run(arguments(command, asked, ncu), timeout_s)
     return profile(text, code, metrics, chip)
 
 
 def profile(text: str, code: int, metrics: Sequence[str], chip: str) -> Profile:
     """The profile in ncu's output; raises CountersUnavailable where that or the exit code says that there is none."""
-    _refuse(text, code)
+    refuse(text, code)
     report = parse(text, (*metrics, *AUXILIARY))
     counters = {
         "collector": "ncu",
@@ -80,7 +78,8 @@ def profile(text: str, code: int, metrics: Sequence[str], chip: str) -> Profile:
     return Profile(counters, len(report.kernels), text)
 
 
-def _refuse(text: str, code: int) -> None:
+def refuse(text: str, code: int) -> None:
+    """Raise CountersUnavailable where ncu's words or its exit code say that nothing was profiled."""
     kind = obstacle(text)
     if kind is not None:
         reason, said = _REFUSALS[kind]
@@ -90,10 +89,10 @@ def _refuse(text: str, code: int) -> None:
         raise CountersUnavailable(f"ncu ended with {code}: {' '.join(errors)[:500] or text[-500:]}")
 
 
-def _run(argv: list[str], timeout_s: float) -> tuple[int, str]:
+def run(argv: list[str], timeout_s: float, environment: Mapping[str, str] = os.environ) -> tuple[int, str]:
     """Exit code, and the program's output before ncu's log. Own TMPDIR: ncu's lock in a shared one blocks others."""
     with TemporaryDirectory(prefix="gpusolver-ncu-") as scratch:
-        environment = {**os.environ, "LC_ALL": "C", "TMPDIR": scratch}
+        environment = {**environment, "LC_ALL": "C", "TMPDIR": scratch}
         printed, log = Path(scratch, "printed"), Path(scratch, "log")
         argv = [argv[0], f"--log-file={log}", *argv[1:]]
         with printed.open("wb") as sink:

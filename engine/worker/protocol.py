@@ -20,7 +20,7 @@ class Hello(Message, frozen=True, tag=True):
 
 
 class Calibrate(Message, frozen=True, tag=True):
-    """Measure the copy ceiling and the matrix-product rates."""
+    """Measure the copy, L2 and matrix-product ceilings, and read the device's limits."""
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,12 +40,13 @@ class Gate(Message, frozen=True, tag=True):
 
 
 class Compare(Message, frozen=True, tag=True):
-    """Time two sources in `blocks` ABBA blocks (A = left, B = right), new inputs in every block, cold L2."""
+    """Time two sources in `blocks` ABBA blocks (A = left, B = right), cold L2. Block i has the inputs of draw `first` + i."""
 
     subject: Subject
     left: str
     right: str
     blocks: int
+    first: int = 0
 
 
 class Sweep(Message, frozen=True, tag=True):
@@ -64,7 +65,15 @@ class Count(Message, frozen=True, tag=True):
     metrics: tuple[str, ...]
 
 
-AnyRequest = Hello | Calibrate | Gate | Compare | Sweep | Count
+class Extra(Message, frozen=True, tag=True):
+    """Take the extra measurement `role` of one source."""
+
+    subject: Subject
+    source: str
+    role: str
+
+
+AnyRequest = Hello | Calibrate | Gate | Compare | Sweep | Count | Extra
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,39 +27,61 @@ def draw(device: AnyDevice, subject: Subject, index: int) -> tuple[torch.Tensor,
     return inputs
 
 
-def _host_us(device: AnyDevice, run: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> float:
+def host_us(device: AnyDevice, run: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> float:
     """Warm up, and return the host's time to queue one call, in us (the stream must be held at least that long)."""
     longest = 0.0
-    for call in range(_WARM_UP_CALLS):
-        device.synchronize()
-        start = time.perf_counter_ns()
-        run(*inputs)
-        if call >= 2:  # the first calls compile and load
-            longest = max(longest, (time.perf_counter_ns() - start) / 1000.0)
+    with switches.strict():
+        for call in range(_WARM_UP_CALLS):
+            device.synchronize()
+            start = time.perf_counter_ns()
+            run(*inputs)
+            if call >= 2:  # the first calls compile and load
+                longest = max(longest, (time.perf_counter_ns() - start) / 1000.0)
     device.synchronize()
     return 2.0 * longest + 50.0
 
 
-def _sample(device: AnyDevice, run: Callable[..., Any], inputs: tuple[torch.Tensor, ...], hold_us: float) -> int:
-    switches.reset()
-    return device.time_ns(lambda: run(*inputs), hold_us)
+def sample(
+    device: AnyDevice,
+    run: Callable[..., Any],
+    inputs: tuple[torch.Tensor, ...],
+    hold_us: float,
+    left: switches.State | None = None,
+    flush: bool = True,
+) -> int:
+    """One timed call under strict switches; `left` takes what it did to them."""
+    with switches.strict(left):
+        return device.time_ns(lambda: run(*inputs), hold_us, flush)
 
 
 def compare(device: AnyDevice, request: Compare) -> bytes:
-    """The `samples` artifact of two sources."""
+    """The `samples` artifact of two sources. No arm meets the switches that another one left."""
     left, right = load_run(request.left), load_run(request.right)
-    inputs = draw(device, request.subject, 0)
-    hold = max(_host_us(device, left, inputs), _host_us(device, right, inputs))
-    before, began = telemetry(), time.perf_counter()
+    inputs = draw(device, request.subject, request.first)
+    hold = max(host_us(device, left, inputs), host_us(device, right, inputs))
+    arms = [(left, switches.strict_values()), (right, switches.strict_values())]
+    stood, before, began = switches.read(), telemetry(device), time.perf_counter()
     blocks = []
-    for index in range(request.blocks):
+    for index in range(request.first, request.first + request.blocks):
         inputs = draw(device, request.subject, index)
         device.synchronize()
-        blocks.append([_sample(device, run, inputs, hold) for run in (left, right, right, left)])
-    switches.reset()
-    spent = time.perf_counter() - began
-    facts = {"before": before, "after": telemetry(), "switches": switches.read(), "hold_us": hold, "wall_s": spent}
-    return _samples(device, blocks=blocks, **facts)
+        blocks.append([sample(device, run, inputs, hold, seen) for run, seen in (arms[0], arms[1], arms[1], arms[0])])
+    spent, after = time.perf_counter() - began, telemetry(device)
+    named = {"before": stood, "left": arms[0][1], "right": arms[1][1]}
+    facts = {"before": before, "after": after, "switches": {side: switches.words(s) for side, s in named.items()}}
+    return _samples(device, blocks=blocks, first=request.first, hold_us=hold, wall_s=spent, **facts)
+
+
+def warm(device: AnyDevice, subject: Subject, source: str, blocks: int = 10) -> bytes:
+    """The `samples` artifact of a source against itself on one set of inputs that stays in the caches: no flush."""
+    run, inputs = load_run(source), draw(device, subject, 0)
+    hold = host_us(device, run, inputs)
+    before, began = telemetry(device), time.perf_counter()
+    for _ in range(_WARM_UP_CALLS):
+        sample(device, run, inputs, hold, flush=False)  # what the telemetry's load displaced comes back
+    taken = [[sample(device, run, inputs, hold, flush=False) for _ in range(4)] for _ in range(blocks)]
+    facts = {"wall_s": time.perf_counter() - began, "before": before, "after": telemetry(device)}
+    return _samples(device, cache="warm", blocks=taken, hold_us=hold, **facts)
 
 
 def sweep(device: AnyDevice, request: Sweep) -> bytes:
@@ -71,7 +93,7 @@ def sweep(device: AnyDevice, request: Sweep) -> bytes:
         inputs = draw(device, request.subject, index)
         for times, ready in zip(taken, runs, strict=True):
             if times is not None and ready is not None:
-                times.append(_sample(device, ready[0], inputs, ready[1]))
+                times.append(sample(device, ready[0], inputs, ready[1]))
     facts = {"clock": device.clock, "cache": device.cache, "wall_s": time.perf_counter() - began}
     return msgspec.json.encode({"unit": "ns", "samples": taken, **facts})
 
@@ -80,11 +102,11 @@ def _ready(device: AnyDevice, source: str, subject: Subject) -> tuple[Callable[.
     """A configuration that compiles and runs, with its hold time; None for one that does not (too much shared memory)."""
     try:
         run = load_run(source)
-        return run, _host_us(device, run, draw(device, subject, 0))
+        return run, host_us(device, run, draw(device, subject, 0))
     except BaseException:  # a source may also raise SystemExit
         device.synchronize()  # raises again where the context is lost, which ends this worker
         return None
 
 
 def _samples(device: AnyDevice, **content: Any) -> bytes:
-    return msgspec.json.encode({"clock": device.clock, "cache": device.cache, "unit": "ns", **content})
+    return msgspec.json.encode({"clock": device.clock, "cache": device.cache, "unit": "ns"} | content)

@@ -13,6 +13,7 @@ from gpusolver.engine.local import LocalExecutor
 from gpusolver.engine.recorded import RecordedExecutor
 from gpusolver.engine.registration import RunRequest
 from gpusolver.engine.run import Run
+from gpusolver.events.artifacts import digest
 from gpusolver.events.errors import BadInput, UnreadableLedger
 from gpusolver.events.model import (
     DeviceCalibrated,
@@ -27,6 +28,7 @@ from gpusolver.events.model import (
 )
 from gpusolver.events.reader import LedgerReader
 from gpusolver.events.writer import LedgerWriter
+from gpusolver.problems.contract import load
 
 from .conformance import conforms
 from .support import FakeExecutor, assert_verifies, cell_events, ignore, only, play, request, stored, verdicts
@@ -267,6 +269,61 @@ def test_a_recorded_run_may_be_recorded_from(recording: Path, tmp_path: Path) ->
     registered = stored(third)[0].event
     assert isinstance(registered, RunRegistered) and registered.origin is not None and registered.origin.head == head
     assert_verifies(third)
+
+
+# --- extras and statistics --------------------------------------------------------------------------------------------
+
+
+def test_extras_are_answered_with_the_profile_that_they_belong_to(tmp_path: Path) -> None:
+    """The full table asks for more than samples and counters; what the executor could not give is lacking again."""
+    first, again, asked = tmp_path / "recording.db", tmp_path / "again.db", replace(request("on"), rules="full")
+    play(first, FakeExecutor(), asked)
+    rerun(first, again, asked)
+    ours, theirs = (only(cell_events(path, "on"), Profiled) for path in (again, first))
+    assert any(profiled.extras for profiled in theirs)
+    assert [profiled.extras for profiled in ours] == [profiled.extras for profiled in theirs]
+    assert [profiled.signals for profiled in ours] == [profiled.signals for profiled in theirs]
+    assert_verifies(again)
+
+
+def test_an_extra_is_answered_once_for_each_time_that_it_was_measured(tmp_path: Path) -> None:
+    path = tmp_path / "recording.db"
+    play(path, FakeExecutor(), replace(request("on"), rules="full"))
+    profiled = only(cell_events(path, "on"), Profiled)[0]
+    assert profiled.extras and set(profiled.extras) == {"warm"}
+    executor = RecordedExecutor(path)
+    asked = Question(cell=profiled.cell, problem=load(profiled.cell.problem), purpose="warm", seed=0)
+    source = executor._recording.reader.artifact(profiled.source).decode()
+    seen = executor.extra(asked, source, "warm")
+    assert seen.status == "ok" and digest(seen.artifacts["warm"]) == profiled.extras["warm"]
+    assert seen.origin_seq is not None
+    for role in ("warm", "timeline", "horoscope"):
+        again = executor.extra(asked, source, role)
+        assert (again.status, again.artifacts) == ("extra_unrecorded", {}) and role in again.text
+    assert [seen.status for seen in executor.ncu([(asked, source)] * 2, ())] == ["ncu_unrecorded"] * 2
+    executor.close()
+
+
+def test_a_recorded_run_registers_the_statistics_of_the_recording(recording: Path, tmp_path: Path) -> None:
+    recorded = stored(recording)[0].event
+    assert isinstance(recorded, RunRegistered)
+    executor = RecordedExecutor(recording)
+    assert executor.statistics() == recorded.statistics
+    executor.close()
+    rerun(recording, tmp_path / "again.db", ASKED)
+    again = stored(tmp_path / "again.db")[0].event
+    assert isinstance(again, RunRegistered) and again.statistics == recorded.statistics
+    assert FakeExecutor().statistics() is None
+
+
+def test_samples_of_several_looks_are_answered_whole(recording: Path) -> None:
+    profiled = only(cell_events(recording, "on"), Profiled)[0]
+    executor = RecordedExecutor(recording)
+    asked = Question(cell=profiled.cell, problem=load(profiled.cell.problem), purpose="profile", seed=0)
+    left, right = (executor._recording.reader.artifact(name).decode() for name in (profiled.against, profiled.source))
+    seen = executor.compare(asked, left, right, 1, 0)
+    assert digest(seen.artifacts["samples"]) == profiled.samples
+    executor.close()
 
 
 # --- conformance ------------------------------------------------------------------------------------------------------

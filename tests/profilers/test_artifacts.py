@@ -4,20 +4,29 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gpusolver.events.errors import BadInput
 from gpusolver.profilers.artifacts import (
     Artifact,
     Calibration,
+    Compiled,
+    CompiledKernel,
     Copy,
     Counters,
+    DeviceLimits,
+    DeviceState,
+    Energy,
     Errors,
     Expected,
     Launches,
+    Product,
     Report,
     ReportError,
     Samples,
     Sweep,
+    Timeline,
+    Window,
     decode,
     encode,
 )
@@ -36,6 +45,26 @@ EXAMPLES: list[Artifact] = [
     report(draw(rel_l2=None), trivial={"zeros": Errors(rel_l2=1.0, max_rms=None)}, repeat_equal=True),
     report(error=ReportError(outcome="timeout", text="60 s"), expected=None),
     Calibration(copy=Copy(bytes=8, ns=(1, 2))),
+    Calibration(
+        copy=Copy(bytes=8, ns=(1, 2)),
+        l2=Copy(bytes=4, ns=(1,)),
+        gemm_fp32=Product(flop=9, ns=(3,)),
+        limits=DeviceLimits(
+            sms=132,
+            warps_per_sm=64,
+            blocks_per_sm=32,
+            registers_per_sm=65536,
+            shared_per_sm=233472,
+            shared_reserved=1024,
+            sm_clock_mhz=1980,
+        ),
+    ),
+    replace(samples([(3, 2)]), before=DeviceState(sm_clock_mhz=1980.0, throttle_bits=4.0), after=DeviceState()),
+    launches(launch(static_shared=1024)),
+    Counters(collector="cupti", passes=1, chip="GH100", cache="cold", metrics={}, wall_s=0.12),
+    Timeline(collector="torch_profiler", calls=(((0, 5, "a"), (3, 9, "b")),), operators=(("aten::bmm", 5),)),
+    Compiled(tool="nvdisasm", kernels=(CompiledKernel(code="c1", mix={"LDG.E.128": 2, "EXIT": 0}),)),
+    Energy(windows=(Window(calls=10, millijoules=0, milliseconds=100, temperature_c=40),)),
 ]
 
 
@@ -61,6 +90,11 @@ def test_nan_is_stored_as_unknown() -> None:
 def test_the_page_of_the_format_reads_as_written() -> None:
     raw = b'{"clock":"cuda_event","cache":"cold","unit":"ns","blocks":[[4,1,2,3]],"before":{"sm_mhz":1980}}'
     assert decode(Samples, raw).blocks == ((4, 1, 2, 3),)
+    raw = (
+        b'{"clock":"cuda_event","cache":"cold","unit":"ns","blocks":[[4,1,2,3]],"before":null,'
+        b'"after":{"sm_clock_mhz":1980,"throttle_bits":4,"temperature_c":52.0}}'
+    )
+    assert decode(Samples, raw).after == DeviceState(sm_clock_mhz=1980.0, throttle_bits=4.0)
     raw = b'{"error":null,"seed":5,"draws":[],"expected":{"shape":[2],"dtype":"float32"},"trivial":{},"repeat_equal":true}'
     assert decode(Report, raw).expected == Expected(shape=(2,), dtype="float32")
 
@@ -81,6 +115,34 @@ def test_the_page_of_the_format_reads_as_written() -> None:
         (Sweep, b'{"unit":"ns","samples":[[]]}', r"`\$.samples\[0\]`"),
         (Report, b'{"error":{"outcome":"odd","text":""},"seed":1}', r"`\$.error.outcome`"),
         (Calibration, b'{"copy":{"bytes":8,"ns":[]}}', r"`\$.copy.ns`"),
+        (Calibration, b'{"copy":{"bytes":8,"ns":[1]},"gemm_tf32":{"flop":8,"ns":[]}}', r"`\$.gemm_tf32.ns`"),
+        (Calibration, b'{"copy":{"bytes":8,"ns":[1]},"limits":{"sms":132}}', r"`warps_per_sm`.*`\$.limits`"),
+        (Samples, b'{"clock":"c","cache":"cold","blocks":[[1,1,1,1]],"before":{"throttle_bits":4.5}}', r"`\$.before`"),
+        (
+            Samples,
+            b'{"clock":"c","cache":"cold","blocks":[[1,1,1,1]],"after":{"sm_clock_mhz":-1}}',
+            r"`\$.after.sm_clock_mhz`",
+        ),
+        (
+            Launches,
+            b'{"complete":true,"kernels":[{"name":"k","language":"triton","grid":[-1]}]}',
+            r"`\$.kernels\[0\].grid\[0\]`",
+        ),
+        (Timeline, b'{"collector":"nsys","calls":[]}', r"`\$.calls`"),
+        (Timeline, b'{"collector":"nsys","calls":[[]]}', r"`\$.calls\[0\]`"),
+        (
+            Timeline,
+            b'{"collector":"nsys","calls":[[[0,1,"a"]],[[5,5,"a"]]]}',
+            "call 1: expected kernels of some length",
+        ),
+        (Timeline, b'{"collector":"nsys","calls":[[[5,6,"a"],[4,9,"b"]]]}', "in order of start"),
+        (Timeline, b'{"collector":"nsys","calls":[[[0,1,"a"]]],"operators":[["o",1],["o",2]]}', "each operator once"),
+        (Compiled, b'{"tool":"t","kernels":[{"code":"c","mix":{"LDG":-1}}]}', r"`\$.kernels\[0\].mix"),
+        (
+            Energy,
+            b'{"windows":[{"calls":1,"millijoules":1,"milliseconds":0,"temperature_c":1}]}',
+            r"`\$.windows\[0\].milliseconds`",
+        ),
     ],
 )
 def test_damage_is_named(kind: type[Artifact], raw: bytes, where: str) -> None:

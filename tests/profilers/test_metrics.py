@@ -9,8 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from gpusolver.events.model import Clause, Gain, Rule
+from gpusolver.profilers.artifacts import Calibration, Copy, Counters, DeviceLimits, Product
 from gpusolver.profilers.inputs import INPUTS, ROLES, evidence, is_metric
 from gpusolver.profilers.metrics import BASE, CHIPS, for_chip, plan
+from gpusolver.profilers.signals import signals
+
+from .examples import CHIP, PROBLEM, launch, launches, samples
 
 PIPE = "sm__pipe_{}cycles_active{}.avg.pct_of_peak_sustained_active"
 HMMA = "sm__inst_executed_pipe_tensor_op_hmma.sum"
@@ -117,6 +121,32 @@ def test_other_metrics_keep_their_order_on_every_chip() -> None:
     asked = ("z.sum", HMMA, "a.sum", ANY)
     assert for_chip("GH100", asked) == ("z.sum", HMMA, "a.sum")
     assert for_chip("AD102", asked) == ("z.sum", "a.sum", ANY)
+
+
+@pytest.mark.parametrize("chip", [*CHIPS.values(), "AD104", "GB202"])
+def test_what_a_chip_does_not_collect_costs_no_signal(chip: str) -> None:
+    """With every rule live: what is dropped are other names of what is kept, and each counter signal can still be computed."""
+    asked = plan([rule(*INPUTS)]).metrics
+    kept = for_chip(chip, asked)
+    assert set(asked) - set(kept) <= {*evidence("tensor_frac"), HMMA, ANY}
+    read: dict[str, float | None] = dict.fromkeys(kept, 8.0)
+    read[HFMA2] = 4.0 if HMMA in kept else None
+    limits = DeviceLimits(
+        sms=1,
+        warps_per_sm=64,
+        blocks_per_sm=32,
+        registers_per_sm=65536,
+        shared_per_sm=1 << 16,
+        shared_reserved=0,
+        sm_clock_mhz=1,
+    )
+    ceiling = Product(flop=1, ns=(1,))
+    found = signals(
+        PROBLEM, "fp32-strict", CHIP, 1.0, samples([(1, 1)]), launches(launch(registers=1)),
+        Counters(collector="c", passes=1, chip=chip, cache="cold", metrics=read),
+        Calibration(copy=Copy(bytes=1, ns=(1,)), l2=Copy(bytes=1, ns=(1,)), gemm_fp32=ceiling, limits=limits),
+    )  # fmt: skip
+    assert {name for name, inputs in INPUTS.items() if any(map(is_metric, inputs))} <= found.keys()
 
 
 def test_chips_by_compute_capability() -> None:

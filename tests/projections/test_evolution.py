@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from gpusolver.events.model import Blocked, Context, Event, RuleFired, RulePromoted, RuleRetired
-from gpusolver.projections.cell import CellState, evidence
+from gpusolver.projections.cell import CellState, evidence, live_rules
 
 from .support import A100, T4, Outcome, World, cell_of, context_of, firings, plan_of, rule, simulate
 
@@ -241,3 +242,25 @@ def test_a_success_in_between_takes_six_failures() -> None:
     assert isinstance(retired, RuleRetired)
     assert (retired.successes, retired.failures, retired.confidence) == (1, 6, 2 / 9)
     assert firings(events) == ["reg_pressure"] * 7
+
+
+def test_what_was_retired_in_a_context_is_no_longer_measured_for_there() -> None:
+    """Of each name the highest version, in the order of asking; arms that do not evolve keep every rule."""
+    table = (rule("b", position=2), rule("a", version=1), rule("a", version=2), rule("gate", tier=0, stop=True))
+    here, elsewhere = context_of(), context_of(structure="dot")
+    silenced = frozenset({("a", 2, here), ("b", 1, elsewhere), ("gate", 1, here)})
+
+    def live(
+        arm: str, context: Context, retired: frozenset[tuple[str, int, Context]] = silenced
+    ) -> list[tuple[str, int]]:
+        plan = plan_of(cell_of(arm=arm), rules=table)
+        state = replace(CellState(cell=plan.cell), retired=retired)
+        return [(entry.name, entry.version) for entry in live_rules(plan, state, context)]
+
+    whole = [("gate", 1), ("a", 2), ("b", 1)]
+    assert live("on", here) == [("b", 1)]
+    assert live("on+tabu", elsewhere) == [("gate", 1), ("a", 2)]
+    assert (
+        live("on", here, frozenset({("a", 1, here)})) == whole
+    )  # an older version's retirement says nothing of the newer
+    assert live("off", here) == live("off+tabu", here) == live("on", context_of(T4)) == whole

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusolver.events.model import Abstained, Blocked, ClauseSeen, Gain, Guard
-from gpusolver.projections.matcher import Situation, in_order, match, predicted_gain
+from gpusolver.events.model import Abstained, Blocked, ClauseSeen, Gain, Guard, Rule, RuleAnswer
+from gpusolver.projections.matcher import Situation, answers, in_order, match, predicted_gain
 
 from .support import A100, RTX3090, T4, context_of, rule
 
@@ -147,6 +147,17 @@ def test_order_of_asking() -> None:
         (Gain(form="peak_ratio", cap=16.0, over="tf32", under="fp32"), {}, 8.0),
         (Gain(form="peak_ratio", cap=4.0, over="tf32", under="fp32"), {}, 4.0),
         (Gain(form="peak_ratio", cap=16.0, over="fp8", under="fp32"), {}, 16.0),
+        # Half of the time four times faster: 1 / (0.5 + 0.125).
+        (Gain(form="amdahl", cap=9.0, signal="x", share="s"), {"x": 4.0, "s": 0.5}, 1.6),
+        (Gain(form="amdahl", cap=1.5, signal="x", share="s"), {"x": 4.0, "s": 0.5}, 1.5),
+        (Gain(form="amdahl", cap=9.0, signal="x", share="s"), {"x": 4.0, "s": 0.0}, 1.0),
+        # All of it: no share named, or none known, or one that double counts beyond the whole.
+        (Gain(form="amdahl", cap=9.0, signal="x"), {"x": 4.0}, 4.0),
+        (Gain(form="amdahl", cap=9.0, signal="x", share="s"), {"x": 4.0}, 4.0),
+        (Gain(form="amdahl", cap=9.0, signal="x", share="s"), {"x": 4.0, "s": 1.5}, 4.0),
+        # What is at its ceiling already, or beyond it, has nothing to give.
+        (Gain(form="amdahl", cap=9.0, signal="x", share="s"), {"x": 0.25, "s": 0.5}, 1.0),
+        (Gain(form="amdahl", cap=9.0, signal="x", share="s"), {"s": 0.5}, 9.0),
     ],
 )
 def test_predicted_gain(gain: Gain, signals: dict[str, float], expected: float) -> None:
@@ -167,3 +178,78 @@ def test_a_rule_is_mentioned_at_most_once_and_never_fires_on_what_is_missing(sig
         found.fired.name not in mentioned and all(clause.signal in signals for clause in found.fired.clauses)
     )
     assert match((A, B), signals, situation()) == found
+
+
+# --- every rule on its own --------------------------------------------------------------------------------------------
+
+
+def alone(asked: Rule, signals: dict[str, float], **changed: Any) -> RuleAnswer:
+    facts: dict[str, Any] = {"chip": A100, "contract": "tf32-allowed", "prescriptions": ("do_a", "do_b"), **changed}
+    (found,) = answers((asked,), signals, facts["chip"], facts["contract"], facts["prescriptions"])
+    return found
+
+
+def test_an_answer_shows_what_is_there_and_names_what_is_missing() -> None:
+    """Clauses in order with the value seen, a missing signal once; a false clause outweighs what is missing."""
+    asked = rule("a", ("x", ">=", 1.0), ("y", "<", 2.0), ("y", ">", 0.0), ("z", "==", 0.0))
+    x = ClauseSeen(signal="x", op=">=", threshold=1.0, value=3.0)
+    found = alone(asked, {"x": 3.0})
+    assert (found.answer, found.clauses, found.missing) == ("abstains", (x,), ("y", "z"))
+    assert (found.reason, found.predicted_gain) == (None, None)
+    silent = alone(asked, {"x": 0.5})
+    assert (silent.answer, silent.missing, silent.predicted_gain) == ("silent", ("y", "z"), None)
+    assert silent.clauses[0].value == 0.5
+    fires = alone(asked, {"x": 3.0, "y": 1.0, "z": 0.0})
+    assert (fires.answer, fires.missing, fires.predicted_gain) == ("fires", (), 2.0)
+    assert [clause.value for clause in fires.clauses] == [3.0, 1.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("reason", "changed", "facts"),
+    [
+        ("contract", {"contracts": ("bf16-allowed",)}, {"chip": T4, "prescriptions": ()}),
+        ("guard", {}, {"chip": T4, "prescriptions": ()}),
+        ("no_variant", {}, {"prescriptions": ()}),
+    ],
+)
+def test_a_blocked_answer_still_predicts(reason: Any, changed: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Each row also meets the reasons after it in the order, which must not be named; a missing signal comes before all."""
+    asked = rule("a", ("x", ">=", 1.0), guards=(GUARD,), **changed)
+    found = alone(asked, {"x": 1.0}, **facts)
+    assert (found.answer, found.reason, found.predicted_gain) == ("blocked", reason, 2.0)
+    assert alone(asked, {}, **facts).answer == "abstains"
+    assert alone(asked, {"x": 0.0}, **facts).answer == "silent"
+
+
+def test_answers_are_of_the_highest_version_in_the_order_of_asking() -> None:
+    table = (
+        rule("late", position=2),
+        rule("old", version=1),
+        rule("old", version=2, position=3),
+        rule("stop", tier=0, stop=True),
+    )
+    found = answers(table, {}, A100, "tf32-allowed", ("do_late", "do_old"))
+    assert [(answer.rule, answer.version) for answer in found] == [("stop", 1), ("late", 1), ("old", 2)]
+    assert {answer.answer for answer in found} == {"fires"}  # a rule without clauses always holds
+
+
+TABLE = (
+    rule("a", ("x", ">=", 1.0), ("y", "<", 2.0)), rule("b", ("z", "==", 0.0), position=2),
+    rule("c", ("y", ">", 0.5), position=3, guards=(GUARD,)), rule("d", ("x", "<", 1.0), tier=0, stop=True),
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from("xyz"), st.sampled_from((0.0, 0.75, 1.5, 3.0))), st.sampled_from((A100, T4)))
+def test_what_fires_first_alone_is_what_the_loop_fires(signals: dict[str, float], chip: Any) -> None:
+    """Asked one by one without evolution the loop stops at the first `fires`, and mentions those that abstained or were blocked before it."""
+    told = answers(TABLE, signals, chip, "tf32-allowed", ("do_a", "do_b"))
+    found = match(in_order(TABLE, ()), signals, situation(chip=chip, evolves=False))
+    first = next((index for index, answer in enumerate(told) if answer.answer == "fires"), len(told))
+    before = told[:first]
+    assert found.fired == next((entry for entry in TABLE if told[first:] and entry.name == told[first].rule), None)
+    assert [entry.rule for entry in found.abstained] == [a.rule for a in before if a.answer == "abstains"]
+    assert [(entry.rule, entry.reason) for entry in found.blocked] == [
+        (a.rule, a.reason) for a in before if a.answer == "blocked"
+    ]
+    if found.fired is not None:
+        assert (found.clauses, found.predicted_gain) == (told[first].clauses, told[first].predicted_gain)

@@ -10,6 +10,7 @@ import itertools
 import json
 from pathlib import Path
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from gpusolver.events.model import (
@@ -45,11 +46,12 @@ from gpusolver.profilers.intervals import interval, noise_floor
 from gpusolver.profilers.launches import context, is_inert
 from gpusolver.profilers.signals import signals, tier
 from gpusolver.profilers.sweeps import choose
-from gpusolver.profilers.verdicts import credit, judge
+from gpusolver.profilers.verdicts import Judgement, credit, is_final, judge
 from gpusolver.projections.cell import CellPlan, CellState, ask, decide, fold, must_stop, next_attempt
 from gpusolver.projections.claims import answer, claim_repetitions
 from gpusolver.projections.matcher import Match
 
+from . import exam_world
 from .world import CHIP, CONFIGS, PROBLEM, RULES, START, TEMPLATE, World
 
 
@@ -70,7 +72,10 @@ class Forge:
         origin: Origin | None = None,
         run: str = "run1",
         interrupt: tuple[int, int] = (0, 0),
+        looks: tuple[int, ...] | None = None,
+        second: bool = False,
     ) -> None:
+        self._second = second
         self.ledger, self.world, self.rules, self.run, self._interrupt = ledger, world, rules, run, interrupt
         plan = tuple(
             Cell(problem="toy", contract=contract, pool="full", arm=arm, repetition=repetition)
@@ -96,7 +101,9 @@ class Forge:
             plan=plan,
             problems=(PROBLEM,),
             policy=Policy(credible_num=19, credible_den=20),
-            statistics=Statistics(blocks=8, tail_num=1, tail_den=20, margin=0.01, floor_multiple=2.0),
+            statistics=Statistics(
+                blocks=8, tail_num=1, tail_den=20, margin=0.01, floor_multiple=2.0, looks=looks or UNSET
+            ),
             claims=(claim,),
             code={"version": "made up"},
             environment={"made_up": "yes"},
@@ -124,7 +131,6 @@ class Forge:
         self.finish()
 
     def register(self) -> None:
-        calibration = shapes.Calibration(copy=shapes.Copy(bytes=2**30, ns=(1_200_000, 1_210_000, 1_190_000)))
         self.put(
             self.run,
             self.registered,
@@ -134,10 +140,31 @@ class Forge:
                 device="gpu0",
                 chip=CHIP,
                 copy_gbps=2**30 / 1_200_000,
-                calibration=self.world.keep_json(calibration),
+                calibration=self.world.keep_json(self.calibration()),
                 origin_seq=next(self._origin),
             ),
         )
+
+    def calibration(self) -> shapes.Calibration:
+        """The copy ceiling; with the second set also those of exam_world.py, and its limits."""
+        copied = shapes.Copy(bytes=2**30, ns=(1_200_000, 1_210_000, 1_190_000))
+        if not self._second:
+            return shapes.Calibration(copy=copied)
+        raw = json.dumps(exam_world.CALIBRATION).encode()
+        return replace(shapes.decode(shapes.Calibration, raw), copy=copied)
+
+    def extras(self, text: str) -> dict[str, bytes]:
+        """What is measured beside the samples, by role; warm samples anew each time."""
+        if not self._second:
+            return {}
+        code = self.world.launches(text)[1].kernels[0].code
+        warm = replace(self.world.samples(text, text, 3)[1], cache="warm")
+        made = {
+            "timeline": exam_world.TIMELINE,
+            "energy": exam_world.ENERGY,
+            "compiled": exam_world.compiled(code or ""),
+        }
+        return {role: json.dumps(made[role]).encode() for role in sorted(made)} | {"warm": shapes.encode(warm)}
 
     def plan(self, cell: Cell) -> CellPlan:
         registered = self.registered
@@ -206,11 +233,43 @@ class Forge:
         )
         return event, listed
 
+    def measured(self, cell: Cell, text: str, against: str, round_: int) -> tuple[str, shapes.Samples]:
+        """All blocks, or those of the first look that stands."""
+        statistics = self.registered.statistics
+        name, samples = self.world.samples(against, text, statistics.blocks)
+        if round_ == 0 or statistics.looks is UNSET:
+            return name, samples
+        del self.world.blobs[name]
+        floor = self.states[cell].floors[self.source(against)]
+        seen = samples
+        for number in statistics.looks:
+            seen = replace(samples, blocks=samples.blocks[:number])
+            if is_final(self.judgement(cell, "passed", False, seen, floor)):
+                break
+        return self.world.keep_json(seen), seen
+
+    def judgement(
+        self, cell: Cell, outcome: str, inert: bool, samples: shapes.Samples | None, floor: float
+    ) -> Judgement:
+        return judge(
+            outcome=outcome,
+            inert=inert,
+            samples=samples,
+            fault="made-up fault",
+            problem=PROBLEM,
+            contract=cell.contract,
+            chip=CHIP,
+            statistics=self.registered.statistics,
+            noise_floor=floor,
+        )
+
     def profile(self, cell: Cell, text: str, against: str, round_: int, listed: str) -> tuple[Profiled, shapes.Samples]:
-        name, samples = self.world.samples(against, text, self.registered.statistics.blocks)
+        name, samples = self.measured(cell, text, against, round_)
         counters, counted = self.world.counters(text)
-        launches = self.world.launches(text)[1]
-        seen = signals(PROBLEM, cell.contract, CHIP, 2**30 / 1_200_000, samples, launches, counted)
+        launches, extras = self.world.launches(text)[1], self.extras(text)
+        rate = 2**30 / 1_200_000
+        calibration = self.calibration()
+        seen = signals(PROBLEM, cell.contract, CHIP, rate, samples, launches, counted, calibration, extras)
         event = Profiled(
             cell=cell,
             round=round_,
@@ -223,6 +282,7 @@ class Forge:
             signals=seen,
             cache="cold",
             origin_seq=next(self._origin),
+            extras={role: self.world.keep(content) for role, content in extras.items()} or UNSET,
         )
         return event, samples
 
@@ -333,7 +393,7 @@ class Forge:
         return (ns + 9, ns, ns + 3, ns + 70)
 
     def judged(self, cell: Cell, fired: RuleFired, text: str, incumbent: str, events: list[Event]) -> list[Event]:
-        state, registered = self.states[cell], self.registered
+        state = self.states[cell]
         gated, listed = self.gate(cell, text, state.round, state.attempt)
         events.append(gated)
         inert = gated.outcome == "passed" and is_inert(self.world.launches(text)[1], self.world.launches(incumbent)[1])
@@ -341,17 +401,7 @@ class Forge:
         if gated.outcome == "passed" and not inert:
             profiled, samples = self.profile(cell, text, incumbent, state.round, listed)
             events.append(profiled)
-        found = judge(
-            outcome=gated.outcome,
-            inert=inert,
-            samples=samples,
-            fault="made-up fault",
-            problem=PROBLEM,
-            contract=cell.contract,
-            chip=CHIP,
-            statistics=registered.statistics,
-            noise_floor=state.floors[fired.incumbent],
-        )
+        found = self.judgement(cell, gated.outcome, inert, samples, state.floors[fired.incumbent])
         if found.verdict == "FASTER":
             events.append(self.floor(cell, text, state.round, *self.world.samples(text, text, 8)))
         faster = found.verdict == "FASTER"

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpusolver.events.model import Origin, Rule
+from gpusolver.events.model import Gain, Origin, Rule
 from gpusolver.replay.verify import Report, verify
 
 from .forge import forge
@@ -82,6 +82,21 @@ def test_a_recorded_run_is_said_to_be_one() -> None:
     assert any("recorded, not pre-registered" in note and "cd" * 32 in note for note in report.notes)
 
 
+@pytest.mark.parametrize("looks", [(8,), (4, 8), (7, 8), (5, 6, 7, 8)])
+def test_rounds_by_looks(looks: tuple[int, ...]) -> None:
+    """A round ends at the first look that decides; round 0, noise floors and comparisons have all blocks."""
+    report = check(arms=("off", "on"), repetitions=1, looks=looks)
+    assert {row.verdict for row in report.runs[0].rounds} >= {"FASTER", "SLOWER", "SAME"}
+
+
+def test_the_second_set_in_a_run() -> None:
+    """A calibration with limits and a profile with extras: rules may ask for what is measured beside."""
+    hot = rule("tiles", 2, [("hot_share", ">", 0.5), ("warm_ratio", ">", 0.9), ("limit_warps", "==", 16.0)])
+    amdahl = replace(hot, gain=Gain(form="amdahl", cap=9.0, signal="headroom", share="hot_share"))
+    report = check(arms=("on",), repetitions=1, max_rounds=3, rules=(amdahl,), second=True, looks=(4, 8))
+    assert {row.rule for row in report.runs[0].rounds} == {"tiles"}
+
+
 def test_noise_makes_verdicts_ambiguous() -> None:
     """With noise as large as the effect the interval straddles the margin or the floor widens it."""
     report = check(world=World(seed=3, jitter=30_000), arms=("on", "off"), repetitions=2)
@@ -114,6 +129,8 @@ def tables(draw: st.DrawFn) -> tuple[Rule, ...]:
     arms=st.sampled_from((("off", "on"), ("on+tabu", "on"), ("on", "off+tabu", "off"))),
     rounds=st.integers(1, 9),
     interrupt=st.tuples(st.integers(0, 2), st.integers(0, 3)),
+    looks=st.sampled_from((None, (8,), (6, 8), (4, 6, 8))),
+    second=st.booleans(),
 )
 def test_generated_runs_are_clean(
     rules: tuple[Rule, ...],
@@ -123,6 +140,8 @@ def test_generated_runs_are_clean(
     arms: tuple[str, ...],
     rounds: int,
     interrupt: tuple[int, int],
+    looks: tuple[int, ...] | None,
+    second: bool,
 ) -> None:
     """Engine-side and verifier agree on every value of every generated run."""
     check(
@@ -133,4 +152,6 @@ def test_generated_runs_are_clean(
         repetitions=1,
         max_rounds=rounds,
         interrupt=interrupt,
+        looks=looks,
+        second=second,
     )

@@ -12,12 +12,15 @@ import pytest
 from gpusolver.events import chain
 from gpusolver.events.model import EVENT_TYPES
 from gpusolver.events.rows import Row
+from gpusolver.replay.derive_counted import STALLS
 from gpusolver.replay.derive_signals import TENSOR_ACTIVE
 from gpusolver.replay.evolution import ARMS
+from gpusolver.replay.extras import SHAPES
 from gpusolver.replay.finals import PAIRS
 from gpusolver.replay.findings import Findings
 from gpusolver.replay.integrity import scan
 
+from . import exam_world
 from .tamper import event_hash, lines
 
 PAGE = files("gpusolver.replay").joinpath("FORMAT.md").read_text("utf-8")
@@ -81,6 +84,17 @@ def test_the_page_and_the_verifier_name_the_same_things() -> None:
     assert {arm.removesuffix("+tabu") for arm in ARMS} == {"on", "off"}
     for name in unknown:
         assert name not in PAGE
+
+
+def test_the_page_names_every_signal_and_role() -> None:
+    """What exam_world.py works out by hand stands in the tables, a stall by its kind; a role is a heading of section 5."""
+    tables = PAGE.split("### 6.3")[1].split("### 6.4")[0]
+    for name in exam_world.SIGNALS:
+        known = name.removeprefix("stall_") if name not in ("stall_max",) else name
+        assert re.search(rf"[` ]{known}[` ]", tables), name
+    assert set(STALLS) == set(re.search(r"Kinds of stalls: `([^`]+)`", PAGE).group(1).split())  # type: ignore[union-attr]
+    for role in SHAPES:
+        assert f"- **{role}** (in `extras`)" in PAGE
 
 
 def test_four_straight_failures_retire_by_the_formula_of_the_page() -> None:

@@ -19,16 +19,20 @@ from hypothesis import strategies as st
 from gpusolver.events.errors import UnreadableLedger
 from gpusolver.replay.verify import verify
 
+from .exam_forge import forge_examination
 from .forge import forge
 from .tamper import event_hash, unguarded
 
 QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One cell, two rounds."""
-    return forge(tmp_path_factory.mktemp("small") / "ledger.db", arms=("on",), repetitions=1, max_rounds=5)
+@pytest.fixture(scope="module", params=["run", "examination"])
+def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cell of five rounds, or one examination."""
+    path = tmp_path_factory.mktemp("small") / "ledger.db"
+    if request.param == "examination":
+        return forge_examination(path)
+    return forge(path, arms=("on",), repetitions=1, max_rounds=5, looks=(4, 8), second=True)
 
 
 @contextmanager
@@ -77,7 +81,10 @@ def test_any_byte_of_any_payload(small: Path, where: int, byte: int, rechain: bo
     assert rechain or (seq, "hash") in {(f.seq, f.kind) for f in report.findings}
 
 
-NAMED = rb'"(?:samples|report|launches|counters|calibration)":"([0-9a-f]{64})"'
+NAMED = (
+    rb'"(?:samples|report|launches|counters|calibration|timeline|warm|compiled|energy|kernels|ours|theirs)"'
+    rb':"([0-9a-f]{64})"'
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

@@ -1,91 +1,42 @@
-"""The range collector against a made-up CUPTI that records its calls; the values are the fake's, no GPU is measured."""
+"""The in-process collectors against a made-up CUPTI that records its calls; no GPU is measured."""
 
 from __future__ import annotations
 
-import math
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gpusolver.engine.worker.cupti_library import CountersUnavailable, Cupti
-from gpusolver.engine.worker.cupti_range import RangeCounters
+from gpusolver.engine.worker.cupti_range import each_kernel, whole_call
+from gpusolver.engine.worker.cupti_session import KERNEL, USER, Mode, Session, Setup
+
+from .fake_cupti import FakeCupti
 
 METRICS = ("dram__bytes_read.sum", "known__to_ncu_only.sum", "l1tex__ratio.pct")
 
 
-class FakeCupti:
-    """Two passes on GH100; knows all names but those with `ncu_only`; `codes` makes functions fail."""
-
-    def __init__(self, **codes: int) -> None:
-        self.codes, self.log = codes, list[str]()
-        self.passes_left, self.passes, self.ranges = 2, 2, 1
-        self.values = {b"dram__bytes_read.sum": 4096.0, b"l1tex__ratio.pct": math.nan}
-
-    def __getattr__(self, function: str) -> Any:
-        if not function.startswith("cupti"):
-            raise AttributeError(function)
-
-        def entry(reference: Any) -> int:
-            name = function.removeprefix("cupti")
-            self.log.append(name.removeprefix("RangeProfiler"))
-            if function in self.codes:
-                return self.codes[function]
-            return int(getattr(self, name, lambda params: 0)(reference._obj) or 0)
-
-        return entry
-
-    def cuptiGetResultString(self, code: int, text: Any) -> int:
-        text._obj.value = b"CUPTI_ERROR_%d" % code
-        return 0
-
-    def DeviceGetChipName(self, params: Any) -> None:
-        params.pChipName = b"GH100"
-
-    def ProfilerHostConfigAddMetrics(self, params: Any) -> int:
-        return int(any(b"ncu_only" in params.ppMetricNames[i] for i in range(params.numMetrics)))
-
-    def ProfilerHostGetConfigImageSize(self, params: Any) -> None:
-        params.configImageSize = 8
-
-    def ProfilerHostGetNumOfPasses(self, params: Any) -> None:
-        params.numOfPasses = self.passes
-
-    def RangeProfilerEnable(self, params: Any) -> None:
-        params.pRangeProfilerObject = 0x5150
-
-    def RangeProfilerGetCounterDataSize(self, params: Any) -> None:
-        params.counterDataSize = 64
-
-    def RangeProfilerSetConfig(self, params: Any) -> int:
-        asked = (
-            params.range,
-            params.replayMode,
-            params.numNestingLevels,
-            params.minNestingLevel,
-            params.targetNestingLevel,
-        )
-        self.passes_left = self.passes
-        return 0 if asked == (2, 3, 1, 1, 1) else 1
-
-    def RangeProfilerStop(self, params: Any) -> None:
-        self.passes_left -= 1
-        params.isAllPassSubmitted = self.passes_left == 0
-
-    def RangeProfilerGetCounterDataInfo(self, params: Any) -> None:
-        params.numTotalRanges = self.ranges
-
-    def ProfilerHostEvaluateToGpuValues(self, params: Any) -> None:
-        for i in range(params.numMetrics):
-            params.pMetricValues[i] = self.values[params.ppMetricNames[i]]
+def session(fake: FakeCupti) -> Session:
+    return Session(cupti=Cupti(fake, "fake"))
 
 
-def counters(fake: FakeCupti) -> RangeCounters:
-    return RangeCounters(METRICS, lambda: fake.log.append("synchronise"), cupti=Cupti(fake, "fake"))
+def setup(fake: FakeCupti, mode: Mode = USER) -> Setup:
+    return Setup(session(fake), METRICS, mode)
 
 
-def collect(fake: FakeCupti) -> dict[str, Any]:
-    return counters(fake).collect(lambda: fake.log.append("call"), lambda: fake.log.append("flush"))
+def logs(fake: FakeCupti, word: str) -> Callable[[], None]:
+    return lambda: fake.log.append(word)
+
+
+def collect(fake: FakeCupti, ready: Setup | None = None) -> dict[str, Any]:
+    found = whole_call(ready or setup(fake), logs(fake, "call"), logs(fake, "flush"), logs(fake, "synchronise"))
+    assert found.pop("wall_s") >= 0
+    return found
+
+
+def kernels(fake: FakeCupti, ready: Setup | None = None) -> dict[str, Any]:
+    return each_kernel(ready or setup(fake, KERNEL), logs(fake, "call"), logs(fake, "synchronise"))
 
 
 def test_missing_and_nan_are_none_never_zero() -> None:
@@ -113,13 +64,57 @@ def test_order_of_calls_of_each_pass() -> None:
     ]
 
 
+def test_kernel_replay_runs_the_call_once_and_lists_every_kernel() -> None:
+    fake = FakeCupti()
+    fake.ranges = 3
+    found = kernels(fake)
+    assert (found["collector"], found["passes"], found["cache"]) == ("cupti_kernel_replay", 2, "warm")
+    assert (
+        found["kernels"]
+        == [{"dram__bytes_read.sum": 4096.0, "known__to_ncu_only.sum": None, "l1tex__ratio.pct": None}] * 3
+    )
+    at = fake.log.index("Start")
+    assert fake.log[at - 2 : at + 4] == [
+        "CounterDataImageInitialize",
+        "SetConfig",
+        "Start",
+        "call",
+        "synchronise",
+        "Stop",
+    ]
+    assert fake.log.count("call") == 1
+
+
+def test_a_call_without_kernels_is_no_result() -> None:
+    fake = FakeCupti()
+    fake.ranges = 0
+    with pytest.raises(CountersUnavailable, match="CUPTI kept 0 kernels"):
+        kernels(fake)
+
+
+def test_both_modes_and_several_sets_share_one_session() -> None:
+    fake = FakeCupti()
+    opened = session(fake)
+    whole, single, fewer = (
+        Setup(opened, METRICS, USER),
+        Setup(opened, METRICS, KERNEL),
+        Setup(opened, METRICS[:1], USER),
+    )
+    for _ in range(2):
+        assert len(collect(fake, whole)["metrics"]) == 3
+        assert len(kernels(fake, single)["kernels"]) == 1
+        assert collect(fake, fewer)["metrics"] == {"dram__bytes_read.sum": 4096.0}
+    assert fake.log.count("Enable") == 1
+
+
 def test_close_gives_everything_back_once() -> None:
     fake = FakeCupti()
-    open_counters = counters(fake)
+    ready = setup(fake)
     fake.log.clear()
-    open_counters.close()
-    open_counters.close()
-    assert fake.log == ["Disable", "ProfilerHostDeinitialize", "ProfilerDeInitialize"]
+    for _ in range(2):
+        ready.close()
+        ready.session.close()
+    assert fake.log == ["ProfilerHostDeinitialize", "Disable", "ProfilerDeInitialize"]
 
 
 @pytest.mark.parametrize(
@@ -138,48 +133,59 @@ def test_close_gives_everything_back_once() -> None:
 def test_refusal_of_enable_says_what_to_do_and_leaves_nothing_open(code: int, reason: str, advice: str) -> None:
     fake = FakeCupti(cuptiRangeProfilerEnable=code)
     with pytest.raises(CountersUnavailable, match=f"cuptiRangeProfilerEnable answered {code} .*{advice}") as caught:
-        counters(fake)
+        session(fake)
     assert caught.value.reason == reason
-    assert fake.log[-2:] == ["ProfilerHostDeinitialize", "ProfilerDeInitialize"]
+    assert fake.log[-2:] == ["Enable", "ProfilerDeInitialize"]
+
+
+def test_a_set_that_cannot_be_made_ready_leaves_no_host_object() -> None:
+    fake = FakeCupti(cuptiRangeProfilerGetCounterDataSize=999)
+    with pytest.raises(CountersUnavailable, match="GetCounterDataSize answered 999"):
+        setup(fake)
+    assert fake.log.count("ProfilerHostInitialize") == fake.log.count("ProfilerHostDeinitialize")
 
 
 def test_a_chip_that_knows_no_metric_is_unsupported() -> None:
-    fake = FakeCupti()
     with pytest.raises(CountersUnavailable, match="GH100 knows none of the 1 metrics") as caught:
-        RangeCounters(["ncu_only"], lambda: None, cupti=Cupti(fake, "fake"))
+        Setup(session(FakeCupti()), ["ncu_only"], USER)
     assert caught.value.reason == "unsupported"
 
 
 def test_passes_are_bounded() -> None:
     fake = FakeCupti()
-    ready = counters(fake)
+    ready = setup(fake)
     fake.passes = 1000
     with pytest.raises(CountersUnavailable, match="3 passes run, 2 expected") as caught:
-        ready.collect(lambda: fake.log.append("call"), lambda: None)
+        collect(fake, ready)
     assert (caught.value.reason, fake.log.count("call")) == ("failed", 3)
 
 
-def test_a_lost_range_is_no_result() -> None:
+@pytest.mark.parametrize(("ranges", "dropped", "words"), [(0, 0, "kept 0"), (2, 0, "kept 2"), (1, 1, "dropped 1")])
+def test_a_lost_range_is_no_result(ranges: int, dropped: int, words: str) -> None:
     fake = FakeCupti()
-    fake.ranges = 0
-    with pytest.raises(CountersUnavailable, match="one range expected, CUPTI kept 0 and dropped 0"):
+    fake.ranges, fake.dropped = ranges, dropped
+    with pytest.raises(CountersUnavailable, match=words):
         collect(fake)
 
 
-def test_the_calls_own_error_passes_through_and_the_next_collect_works() -> None:
+@pytest.mark.parametrize("mode", [USER, KERNEL])
+def test_the_calls_own_error_passes_through_and_the_next_collection_works(mode: Mode) -> None:
     fake = FakeCupti()
-    ready = counters(fake)
+    ready = setup(fake, mode)
     with pytest.raises(ZeroDivisionError):
-        ready.collect(lambda: 1 // 0, lambda: None)
-    assert fake.log[-2:] == ["PopRange", "Stop"]
-    assert ready.collect(lambda: None, lambda: None)["passes"] == 2
+        if mode is USER:
+            whole_call(ready, lambda: 1 // 0, lambda: None, lambda: None)
+        else:
+            each_kernel(ready, lambda: 1 // 0, lambda: None)
+    assert fake.log[-1] == "Stop"
+    assert (collect(fake, ready) if mode is USER else kernels(fake, ready))["passes"] == 2
 
 
 def test_a_library_without_the_function_is_a_library_fault() -> None:
     with pytest.raises(
         CountersUnavailable, match=r"old has no cuptiProfilerInitialize: CUPTI 13\.0 expected"
     ) as caught:
-        RangeCounters(METRICS, lambda: None, cupti=Cupti(object(), "old"))
+        Session(cupti=Cupti(object(), "old"))
     assert caught.value.reason == "library"
 
 
