@@ -16,7 +16,9 @@ def calibrated(executor: Executor, run: str) -> Draft:
     seen, facts, draft = executor.calibrate(), executor.facts(), Draft()
     name = draft.keep_role(seen, "calibration")
     if name is None:
-        raise BadInput(f"calibration: {seen.status}: {seen.text[:500]}. Free the device and run the same command again.")
+        raise BadInput(
+            f"calibration: {seen.status}: {seen.text[:500]}. Free the device and run the same command again."
+        )
     draft.add(
         DeviceCalibrated(
             run=run,

@@ -32,7 +32,7 @@ _RESTRICTION = (
     "--contract", "contracts", default="tf32-allowed", show_default=True, help="Precision contracts by comma."
 )
 @click.option("--pool", type=click.Choice(["flags", "dot"]), default="flags", show_default=True)
-@click.option("--rules", "table", type=click.Choice(["seed", "full"]), default="seed", show_default=True, help="Rule table.")
+@click.option("--rules", "table", default="seed", show_default=True, help="Rule table: seed, full, or a TOML file.")
 @click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
 @click.option(
     "--recording", type=click.Path(path_type=pathlib.Path), help="Ledger that --device recorded answers from."

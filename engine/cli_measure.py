@@ -24,19 +24,31 @@ from .qualification import SUITES, request
 from .rules import rules
 from .statement import print_statement
 
-_RULES = click.Choice(["seed", "full"])
-
 
 @click.command("explain")
 @click.argument("problem")
-@click.option("--source", type=click.Path(path_type=pathlib.Path), help="A kernel of yours for this problem: Python with run(...).")
+@click.option(
+    "--source",
+    type=click.Path(path_type=pathlib.Path),
+    help="A kernel of yours for this problem: Python with run(...).",
+)
 @click.option("--contract", type=click.Choice(CONTRACTS), default="tf32-allowed", show_default=True)
-@click.option("--rules", "table", type=_RULES, default="full", show_default=True, help="Rule table to ask.")
+@click.option("--rules", "table", default="full", show_default=True, help="Rule table: seed, full, or a TOML file.")
 @click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
-@click.option("--recording", type=click.Path(path_type=pathlib.Path), help="Ledger whose examination to print instead of measuring.")
+@click.option(
+    "--recording",
+    type=click.Path(path_type=pathlib.Path),
+    help="Ledger whose examination to print instead of measuring.",
+)
 @click.option("--ledger", type=click.Path(path_type=pathlib.Path), help="Keep the examination in this ledger.")
-@click.option("--timeline", type=click.Path(path_type=pathlib.Path), help="SQLite export of nsys, instead of our own timeline.")
-@click.option("--ncu-report", type=click.Path(path_type=pathlib.Path), help="A report file of ncu on this kernel, to compare with.")
+@click.option(
+    "--timeline", type=click.Path(path_type=pathlib.Path), help="SQLite export of nsys, instead of our own timeline."
+)
+@click.option(
+    "--ncu-report",
+    type=click.Path(path_type=pathlib.Path),
+    help="A report file of ncu on this kernel, to compare with.",
+)
 @click.option("--ncu", is_flag=True, help="Run Nsight Compute beside (10 to 20 s).")
 @click.option("--energy", is_flag=True, help="Energy per call and temperature (7 s).")
 def explain_command(
@@ -46,7 +58,11 @@ def explain_command(
     """Where the time of PROBLEM's starting kernel (or of --source) goes, which rules fire on it, and why."""
     try:
         if not measures(device, recording):
-            given = [word for word, value in (("--source", source), ("--timeline", timeline), ("--ncu-report", ncu_report)) if value]
+            given = [
+                word
+                for word, value in (("--source", source), ("--timeline", timeline), ("--ncu-report", ncu_report))
+                if value
+            ]
             _explain_recorded(recording or default_examination(), problem, given)
             return
         subject = _subject(problem, source, contract, timeline)
@@ -71,17 +87,26 @@ def explain_command(
 
 @click.command("qualify")
 @click.option("--suite", "suites", default=",".join(SUITES), show_default=True, help="Suites by comma.")
-@click.option("--half", type=click.Choice(["", "calibration", "held-out"]), default="", help="One half of the planted kernels.")
+@click.option(
+    "--half", type=click.Choice(["", "calibration", "held-out"]), default="", help="One half of the planted kernels."
+)
 @click.option("--times", default=120, show_default=True, help="Comparisons per pair.")
 @click.option("--device", type=click.Choice(["auto", "cuda", "cpu"]), default="auto", show_default=True)
-@click.option("--ledger", type=click.Path(path_type=pathlib.Path), default=pathlib.Path("qualification.db"), show_default=True)
+@click.option(
+    "--ledger", type=click.Path(path_type=pathlib.Path), default=pathlib.Path("qualification.db"), show_default=True
+)
+@click.option("--ncu", is_flag=True, help="Nsight Compute's own rules on the planted hits too (2 s each).")
 @click.option("--seed", default=0, show_default=True)
-def qualify_command(suites: str, half: str, times: int, device: str, ledger: pathlib.Path, seed: int) -> None:
+def qualify_command(
+    suites: str, half: str, times: int, device: str, ledger: pathlib.Path, ncu: bool, seed: int
+) -> None:
     """Put the measurement itself to the test on this GPU: identical arms, a known slowdown, planted bottlenecks, a second collector."""
     try:
         if not measures(device, None):
-            raise BadInput(f"qualify measures this machine's GPU, and found none. gpusolver report {default_examination()} shows a recorded one.")
-        asked = [request(word.strip(), half, times, seed) for word in suites.split(",") if word.strip()]
+            raise BadInput(
+                f"qualify measures this machine's GPU, and found none. gpusolver report {default_examination()} shows a recorded one."
+            )
+        asked = [request(word.strip(), half, times, ncu, seed) for word in suites.split(",") if word.strip()]
         if not asked:
             raise BadInput(f"--suite: expected some of {', '.join(SUITES)}; found none")
         executor = open_executor(device, None)
@@ -118,7 +143,9 @@ def _text(path: pathlib.Path) -> str:
 def _explain_recorded(path: pathlib.Path, problem: str, given: list[str]) -> None:
     """Print what a recorded examination says of the problem's starting kernel."""
     if given:
-        raise BadInput(f"{given[0]} needs a GPU to measure on, and none is used here. Use --device cuda on a machine that has one.")
+        raise BadInput(
+            f"{given[0]} needs a GPU to measure on, and none is used here. Use --device cuda on a machine that has one."
+        )
     load(problem)
     with LedgerReader(path) as reader:
         views = fold((stored.stream, stored.event) for stored in reader.recorded()).values()

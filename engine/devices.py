@@ -12,7 +12,7 @@ from .executor import Executor
 
 DEVICES = ("auto", "cuda", "recorded", "cpu")
 DEFAULT_RECORDING = "recordings/h200.v1/ledger.db"
-DEFAULT_EXAMINATION = "recordings/h200.measurement.v1/ledger.db"
+DEFAULT_EXAMINATION = "recordings/h200.measurement.v1/problems.db"
 
 
 def open_executor(device: str, recording: pathlib.Path | None) -> Executor:

@@ -61,7 +61,9 @@ class Examination:
         ground = self._ground()
         view = self._view()
         waiting = [subject for subject in self._request.subjects if subject.name not in view.examined]
-        self._total = len(waiting) + sum(pair.times - len(view.pairs.get(pair.name, ())) for pair in self._request.pairs)
+        self._total = len(waiting) + sum(
+            pair.times - len(view.pairs.get(pair.name, ())) for pair in self._request.pairs
+        )
         for subject in waiting:
             self._keep(examine(ground, subject))
             self._step(f"{subject.name}: {self._brief(subject.name)}")

@@ -181,9 +181,7 @@ def beside(ground: Ground, subject: Subject, ours: tuple[str, bytes] | None, see
     if ours is not None and theirs is not None:
         a, b = shapes.decode(shapes.Counters, ours[1]), _shape(draft, shapes.Counters, theirs)
         if a.collector != "none":
-            event = CountersCompared(
-                run=ground.run, subject=subject.name, ours=ours[0], theirs=theirs, rows=rows(a, b)
-            )
+            event = CountersCompared(run=ground.run, subject=subject.name, ours=ours[0], theirs=theirs, rows=rows(a, b))
             draft.add(event)
     if said is not None:
         draft.add(StaticRulesSeen(run=ground.run, subject=subject.name, answers=said))

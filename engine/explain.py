@@ -76,7 +76,9 @@ def _time(examined: KernelExamined, content: Mapping[str, Any]) -> Table:
             table.add_row(what, f"{seen[name]:.1f}", f"{100 * seen[name] / total:.0f} %", meaning)
     if "warm_ratio" in seen:
         warm = total / seen["warm_ratio"]
-        table.add_row("warm", f"{warm:.1f}", f"{100 * warm / total:.0f} %", "the same call with its inputs left in the L2")
+        table.add_row(
+            "warm", f"{warm:.1f}", f"{100 * warm / total:.0f} %", "the same call with its inputs left in the L2"
+        )
     if "gap_frac" in seen and "span_us" in seen:
         idle = seen["gap_frac"] * seen["span_us"]
         table.add_row("GPU idle", f"{idle:.1f}", f"{100 * idle / total:.0f} %", "between its kernels")
@@ -93,12 +95,25 @@ def _kernels(content: Mapping[str, Any]) -> Table | None:
         for start, end, name in call:
             spent.setdefault(name, []).append(end - start)
     total = sum(map(sum, spent.values()))
-    table = _table(f"Kernels ({len(timeline['calls'])} calls, {timeline['collector']})", "kernel", "launches a call", "us a call", "share")
+    table = _table(
+        f"Kernels ({len(timeline['calls'])} calls, {timeline['collector']})",
+        "kernel",
+        "launches a call",
+        "us a call",
+        "share",
+    )
     for name, times in sorted(spent.items(), key=lambda item: -sum(item[1])):
         calls = len(timeline["calls"])
-        table.add_row(plain(name[:70]), f"{len(times) / calls:g}", f"{sum(times) / calls / 1000:.1f}", f"{100 * sum(times) / total:.0f} %")
-    for name, spent_ns in sorted(timeline.get("operators") or (), key=lambda item: -item[1])[:5]:
-        table.add_row(f"operator {plain(name[:60])}", "", "", f"{100 * spent_ns / max(1, sum(ns for _, ns in timeline['operators'])):.0f} %")
+        table.add_row(
+            plain(name[:70]),
+            f"{len(times) / calls:g}",
+            f"{sum(times) / calls / 1000:.1f}",
+            f"{100 * sum(times) / total:.0f} %",
+        )
+    operators: list[tuple[str, int]] = timeline.get("operators") or []
+    whole = max(1, sum(ns for _, ns in operators))
+    for name, spent_ns in sorted(operators, key=lambda item: -item[1])[:5]:
+        table.add_row(f"operator {plain(name[:60])}", "", "", f"{100 * spent_ns / whole:.0f} %")
     return table
 
 
@@ -109,10 +124,20 @@ def _signals(examined: KernelExamined, content: Mapping[str, Any]) -> Table:
     """Each signal, the raw values that it rests on, and the state of the cache in which they were taken."""
     counters = content.get("counters", {})
     metrics = counters.get("metrics", {})
-    table = _table("Signals (absent is not 0: a signal that is not listed could not be measured)", "signal", "value", "rests on", "cache")
+    table = _table(
+        "Signals (absent is not 0: a signal that is not listed could not be measured)",
+        "signal",
+        "value",
+        "rests on",
+        "cache",
+    )
     for name, value in examined.signals.items():
         inputs = evidence(name)
-        shown = [f"{key} = {_number(metrics[key])}" if key in metrics else key for key in inputs if key in metrics or "__" not in key]
+        shown = [
+            f"{key} = {_number(metrics[key])}" if key in metrics else key
+            for key in inputs
+            if key in metrics or "__" not in key
+        ]
         counted = any(key in metrics for key in inputs)
         cache = counters.get("cache", "") if counted else content["samples"]["cache"] if "samples" in inputs else ""
         table.add_row(name, _number(value), "\n".join(shown), cache)
@@ -166,18 +191,28 @@ def _print_state(examined: KernelExamined, content: Mapping[str, Any], console: 
     samples, counters = content["samples"], content.get("counters", {})
     for when in ("before", "after"):
         if state := samples.get(when):
-            console.print(f"{when}: " + ", ".join(f"{key} {_number(value)}" for key, value in sorted(state.items())), markup=False)
+            console.print(
+                f"{when}: " + ", ".join(f"{key} {_number(value)}" for key, value in sorted(state.items())), markup=False
+            )
     floor = "no interval" if examined.floor is None else f"{100 * examined.floor:.2f} %"
-    console.print(f"A/A noise floor {floor} ({len(samples['blocks'])} ABBA blocks); clock {samples['clock']}, cache {samples['cache']}", markup=False)
+    console.print(
+        f"A/A noise floor {floor} ({len(samples['blocks'])} ABBA blocks); clock {samples['clock']}, cache {samples['cache']}",
+        markup=False,
+    )
     if counters.get("collector") == "none":
         console.print(f"no counters: {counters.get('refused')}: {counters.get('text')}", markup=False)
     elif counters:
         wall = f" in {counters['wall_s']:.3f} s" if counters.get("wall_s") else ""
-        console.print(f"counters: {counters['collector']}, {counters['passes']} passes{wall}, cache {counters['cache']}", markup=False)
+        console.print(
+            f"counters: {counters['collector']}, {counters['passes']} passes{wall}, cache {counters['cache']}",
+            markup=False,
+        )
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
+    )
     for index, column in enumerate(columns):
         table.add_column(column, no_wrap=index == 0, overflow="fold")
     return table

@@ -44,7 +44,7 @@ def _joined(first: Observation, more: Observation) -> Observation:
     """Both looks as one samples artifact: blocks in order, the state before the first and after the last, times summed."""
     a, b = (msgspec.json.decode(part.artifacts["samples"]) for part in (first, more))
     joined = {**a, **b, "blocks": a["blocks"] + b["blocks"]}
-    joined |= {"before": a[key] for key in ("before",) if key in a}
+    joined.update((key, a[key]) for key in ("before", "first") if key in a)
     if "wall_s" in a and "wall_s" in b:
         joined["wall_s"] = a["wall_s"] + b["wall_s"]
     return replace(first, artifacts={**first.artifacts, "samples": msgspec.json.encode(joined)})

@@ -117,9 +117,7 @@ class CellLoop:
             inert = is_inert(mine, self._launches(self._incumbent))
             if not inert:
                 live = self._live(draft, gated.launches)
-                timed = self._bench.profile(
-                    draft, round_, attempt, text, incumbent, gated.launches, live, self._judge
-                )
+                timed = self._bench.profile(draft, round_, attempt, text, incumbent, gated.launches, live, self._judge)
                 samples, fault = timed.samples, timed.fault or fault
         return self._judge(samples, gated.outcome, inert, fault)
 

@@ -47,9 +47,7 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True):
     origin_seq: int | None = None
 
 
-def question(
-    cell: Cell, problem: Problem, purpose: str, seed: int, source: str = "", attempt: int = 1
-) -> Question:
+def question(cell: Cell, problem: Problem, purpose: str, seed: int, source: str = "", attempt: int = 1) -> Question:
     """A measurement; its inputs' seed follows from the registered seed, the source's digest and the attempt."""
     return Question(cell=cell, problem=problem, purpose=purpose, seed=gate_seed(seed, source, attempt))
 
@@ -64,7 +62,13 @@ class Bench:
     """What is measured for one cell: gate, pair timing, counters, noise floor. Appends events to the draft it is given."""
 
     def __init__(
-        self, executor: Executor, plan: CellPlan, problem: Problem, seed: int, copy_gbps: float, ceilings: shapes.Calibration
+        self,
+        executor: Executor,
+        plan: CellPlan,
+        problem: Problem,
+        seed: int,
+        copy_gbps: float,
+        ceilings: shapes.Calibration,
     ) -> None:
         self.executor, self._plan, self._problem, self._seed = executor, plan, problem, seed
         self._copy_gbps, self._ceilings = copy_gbps, ceilings
@@ -151,9 +155,7 @@ class Bench:
         draft.add(event)
         return timed
 
-    def _counters(
-        self, draft: Draft, source: str, attempt: int, text: str, metrics: tuple[str, ...]
-    ) -> str | None:
+    def _counters(self, draft: Draft, source: str, attempt: int, text: str, metrics: tuple[str, ...]) -> str | None:
         """Digest of the counters, or of the record of why there can be none; a passing fault interrupts the round."""
         seen = self.executor.count(self.question("count", source, attempt), text, metrics)
         if seen.status == "ok":
@@ -162,9 +164,7 @@ class Bench:
             raise Interrupted(f"counters: {seen.status}: {seen.text[:500]}")
         return draft.keep(no_counters(seen))
 
-    def _extras(
-        self, draft: Draft, source: str, attempt: int, text: str, roles: tuple[str, ...]
-    ) -> dict[str, str]:
+    def _extras(self, draft: Draft, source: str, attempt: int, text: str, roles: tuple[str, ...]) -> dict[str, str]:
         """Digests by role of what could be had; what could not leaves its signals absent, and rules abstain."""
         found: dict[str, str] = {}
         for role in roles:

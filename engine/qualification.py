@@ -18,14 +18,16 @@ CONTRACT = "tf32-allowed"
 SUITES = ("identical", "slowdown", "planted", "counters")
 
 
-def request(suite: str, half: str = "", times: int = 120, seed: int = 0) -> ExaminationRequest:
-    """The examination of a suite; `half` keeps one half of the planted kernels, `times` is comparisons per pair."""
+def request(suite: str, half: str = "", times: int = 120, ncu: bool = False, seed: int = 0) -> ExaminationRequest:
+    """The examination of a suite; `half` keeps one half of the planted kernels, `times` is comparisons per pair, `ncu` runs
+    Nsight Compute over the planted hits too.
+    """
     if suite not in SUITES:
         raise BadInput(f"--suite: expected some of {', '.join(SUITES)}; found {suite!r}")
     made: dict[str, Callable[[], ExaminationRequest]] = {
         "identical": lambda: _identical(times, seed),
         "slowdown": lambda: _slowdown(times, seed),
-        "planted": lambda: _planted(half, seed),
+        "planted": lambda: _planted(half, ncu, seed),
         "counters": lambda: _counters(seed),
     }
     return made[suite]()
@@ -37,9 +39,7 @@ def _identical(times: int, seed: int) -> ExaminationRequest:
     pairs = tuple(
         Pair(name=s.name, subject=s.name, left=s.source, right=s.source, times=times, truth="SAME") for s in subjects
     )
-    return ExaminationRequest(
-        purpose="identical arms", subjects=subjects, pairs=pairs, rules=rules("seed"), seed=seed
-    )
+    return ExaminationRequest(purpose="identical arms", subjects=subjects, pairs=pairs, rules=rules("seed"), seed=seed)
 
 
 def _five() -> dict[str, tuple[Problem, str]]:
@@ -82,7 +82,11 @@ def _slowdown(times: int, seed: int) -> ExaminationRequest:
             )
         )
     return ExaminationRequest(
-        purpose="a planted slowdown of 2 %", subjects=tuple(subjects), pairs=tuple(pairs), rules=rules("seed"), seed=seed
+        purpose="a planted slowdown of 2 %",
+        subjects=tuple(subjects),
+        pairs=tuple(pairs),
+        rules=rules("seed"),
+        seed=seed,
     )
 
 
@@ -94,7 +98,7 @@ def slower(source: str, rows: int) -> str:
     return source.replace(program, f"row = tl.program_id(0) % {rows}\n").replace(grid, "[(m + m // 50,)](")
 
 
-def _planted(half: str, seed: int) -> ExaminationRequest:
+def _planted(half: str, ncu: bool, seed: int) -> ExaminationRequest:
     """A hit and a near miss of every rule, at the size of either half."""
     chosen = [kernel for kernel in planted() if half in ("", kernel.half)]
     if not chosen:
@@ -111,17 +115,19 @@ def _planted(half: str, seed: int) -> ExaminationRequest:
         )
         for kernel in chosen
     )
-    return ExaminationRequest(purpose="planted kernels", subjects=subjects, rules=rules("full"), seed=seed)
+    beside = tuple(subject.name for subject in subjects if subject.fires) if ncu else ()
+    purpose = f"planted kernels{f', {half} half' if half else ''}"
+    return ExaminationRequest(purpose=purpose, subjects=subjects, rules=rules("full"), ncu=beside, seed=seed)
 
 
 def _counters(seed: int) -> ExaminationRequest:
-    """The starting kernels of every problem, counted in process and by Nsight Compute."""
+    """The starting kernels of every problem at every tier, counted in process and by Nsight Compute."""
     subjects = tuple(_subject(name, load(name), load(name).start) for name in names())
     return ExaminationRequest(
-        purpose="two collectors",
+        purpose="the problems, by two collectors",
         subjects=subjects,
         rules=rules("full"),
-        roles=("kernels", "compiled"),
+        roles=("kernels", "compiled", "energy"),
         ncu=tuple(subject.name for subject in subjects),
         seed=seed,
     )

@@ -173,7 +173,9 @@ def _predictions(found: tuple[PredictionRow, ...]) -> Table:
     """By rule: what it promised beside what its candidates measured."""
     made = table(_PREDICTIONS_TITLE, ("rule",), ("rounds", "predicted", "measured", "measured/predicted"))
     for row in found:
-        made.add_row(plain(row.rule), str(row.rounds), f"{row.predicted:.2f}x", f"{row.measured:.2f}x", f"{row.ratio:.2f}")
+        made.add_row(
+            plain(row.rule), str(row.rounds), f"{row.predicted:.2f}x", f"{row.measured:.2f}x", f"{row.ratio:.2f}"
+        )
     return made
 
 

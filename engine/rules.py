@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -26,12 +27,21 @@ TABLES = ("seed", "full")
 
 
 def rules(table: str) -> tuple[Rule, ...]:
-    """The packaged table `seed` (nine rules) or `full` (those and more), in the order of its file; BadInput on another name."""
-    if table not in TABLES:
-        raise BadInput(f"unknown rule table {table!r}; expected one of {', '.join(TABLES)}")
-    where = f"{table}_rules.toml"
-    text = files("gpusolver.engine").joinpath(where).read_text(encoding="utf-8")
-    return parse_rules(text, where=where, origin=table)
+    """The table `seed` (nine rules), `full` (those and more), or that of a TOML file, in its order; BadInput on anything else."""
+    if table in TABLES:
+        where = f"{table}_rules.toml"
+        return parse_rules(
+            files("gpusolver.engine").joinpath(where).read_text(encoding="utf-8"), where=where, origin=table
+        )
+    if not table.endswith(".toml"):
+        raise BadInput(
+            f"unknown rule table {table!r}; expected one of {', '.join(TABLES)}, or a file that ends in .toml"
+        )
+    try:
+        text = Path(table).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"rule table {table}: expected a TOML file in UTF-8, found {error}") from None
+    return parse_rules(text, where=table, origin=Path(table).name)
 
 
 def seed_rules() -> tuple[Rule, ...]:

@@ -16,7 +16,6 @@ from .executor import Executor
 from .finals import Finals
 from .loop import CellLoop
 from .measuring import Bench
-from .ceilings import calibrated
 from .registration import RunRequest, code_digests, register
 from .rules import rules
 

@@ -38,7 +38,11 @@ def _pairs(view: ExaminationView) -> Table | None:
     """Verdicts by pair, what is true of the pair, and what the comparisons cost."""
     if view.registration is None or not view.registration.pairs:
         return None
-    made = table("Comparisons of registered pairs (ABBA, cold L2)", ("pair",), ("us", "truth", *VERDICTS, "median ratio", "GPU s each"))
+    made = table(
+        "Comparisons of registered pairs (ABBA, cold L2)",
+        ("pair",),
+        ("us", "truth", *VERDICTS, "median ratio", "GPU s each"),
+    )
     for pair in view.registration.pairs:
         found = view.pairs.get(pair.name, ())
         medians = [entry.interval.median for entry in found if entry.interval is not None]
@@ -85,7 +89,11 @@ def _matrix(view: ExaminationView) -> Table | None:
         return None
     halves = sorted({row.half for row in found})
     columns = [f"{half}\n{kind}" for half in halves for kind in ("hits", "near misses")]
-    made = table("Planted kernels: the rule fired on its hits, and was silent on its near misses", ("rule",), (*columns, "also fired on"))
+    made = table(
+        "Planted kernels: the rule fired on its hits, and was silent on its near misses",
+        ("rule",),
+        (*columns, "also fired on"),
+    )
     for rule in dict.fromkeys(row.rule for row in found):
         cells, strangers = [], set[str]()
         for half in halves:
@@ -102,7 +110,9 @@ def _collectors(view: ExaminationView, read: Read) -> Table | None:
         return None
     made = table("Counters in process and by Nsight Compute", ("kernel", "metric"), ("ours", "ncu", "bound", "within"))
     for name, compared in view.counters.items():
-        made.add_row(plain(name), "all", "", "", "", f"{sum(row.within for row in compared.rows)} of {len(compared.rows)}")
+        made.add_row(
+            plain(name), "all", "", "", "", f"{sum(row.within for row in compared.rows)} of {len(compared.rows)}"
+        )
         for row in compared.rows:
             if not row.within:
                 made.add_row("", plain(row.metric), _number(row.ours), _number(row.theirs), _number(row.bound), "no")

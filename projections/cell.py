@@ -29,7 +29,7 @@ from ..events.model import (
     Statistics,
 )
 from .confidence import confidence, promotes, retires
-from .matcher import Match, RuleVersion, Silenced, Situation, in_order, match
+from .matcher import Match, RuleVersion, Silenced, Situation, in_order, match, standing_block
 
 INTERRUPTIONS_ALLOWED = 3
 
@@ -163,14 +163,18 @@ def ask(plan: CellPlan, state: CellState, context: Context) -> Match:
 
 
 def live_rules(plan: CellPlan, state: CellState, context: Context) -> tuple[Rule, ...]:
-    """The rules that may still fire on a kernel of `context`: of each name the highest version, unless retired there.
+    """The rules that may still fire on a kernel of `context`: of each name the highest version, without those retired there and
+    those that contract, guard or a lacking variant blocks in this cell.
 
-    Only these need to be measured for, so that a retirement makes the next profile cheaper. Arms that do not evolve keep all.
+    Only these need to be measured for, so that a retirement makes the next profile cheaper. Arms that do not evolve retire none.
     """
-    rules = in_order(plan.rules, state.promoted)
-    if not arm_policy(plan.cell.arm).evolves:
-        return rules
-    return tuple(rule for rule in rules if (rule.name, rule.version, context) not in state.retired)
+    silenced = state.retired if arm_policy(plan.cell.arm).evolves else frozenset[Silenced]()
+    return tuple(
+        rule
+        for rule in in_order(plan.rules, state.promoted)
+        if (rule.name, rule.version, context) not in silenced
+        and standing_block(rule, plan.chip, plan.cell.contract, plan.problem.prescriptions) is None
+    )
 
 
 def decide(plan: CellPlan, state: CellState) -> tuple[RuleRetired | RulePromoted, ...]:

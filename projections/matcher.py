@@ -107,7 +107,7 @@ def _answer(rule: Rule, signals: Signals, chip: Chip, contract: str, prescriptio
         answer = "silent"
     elif missing:
         answer = "abstains"
-    elif (reason := _standing_block(rule, chip, contract, prescriptions)) is not None:
+    elif (reason := standing_block(rule, chip, contract, prescriptions)) is not None:
         answer = "blocked"
     decided = answer in ("fires", "blocked")
     return RuleAnswer(
@@ -151,7 +151,7 @@ def _seen(clause: Clause, signals: Signals) -> ClauseSeen:
 
 def _block(rule: Rule, situation: Situation) -> Reason | None:
     """The first reason, in the order of the format, why a rule whose clauses all hold may not fire."""
-    standing = _standing_block(rule, situation.chip, situation.contract, situation.prescriptions)
+    standing = standing_block(rule, situation.chip, situation.contract, situation.prescriptions)
     if standing is not None:
         return standing
     if situation.evolves and (rule.name, rule.version, situation.context) in situation.retired:
@@ -161,10 +161,10 @@ def _block(rule: Rule, situation: Situation) -> Reason | None:
     return None
 
 
-def _standing_block(
+def standing_block(
     rule: Rule, chip: Chip, contract: str, prescriptions: Collection[str]
 ) -> Literal["contract", "guard", "no_variant"] | None:
-    """The reason that no evidence can lift."""
+    """Why a rule cannot fire on this problem whatever is measured: contract, guard or no variant; None where it can."""
     if rule.contracts and contract not in rule.contracts:
         return "contract"
     if not all(_guard_holds(guard, chip) for guard in rule.guards):

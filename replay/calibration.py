@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from .artifacts import Nanoseconds, Positive, Timed
@@ -36,7 +38,7 @@ class DeviceLimits(msgspec.Struct, frozen=True):
     blocks_per_sm: Positive
     registers_per_sm: Positive
     shared_per_sm: Positive
-    shared_reserved: Positive
+    shared_reserved: Annotated[int, msgspec.Meta(ge=0)]
     sm_clock_mhz: Positive
 
 

@@ -76,7 +76,9 @@ def test_every_rule_answers_for_itself(tmp_path: Path) -> None:
     assert len(answers) == 9
     assert answers["uncoalesced"].answer == "fires" and answers["uncoalesced"].predicted_gain == 2.5
     assert answers["fp32_no_tensorcore"].answer == "fires"
-    assert answers["attention_dominant"].answer == "abstains" and answers["attention_dominant"].missing == ("attention_share",)
+    assert answers["attention_dominant"].answer == "abstains" and answers["attention_dominant"].missing == (
+        "attention_share",
+    )
     assert answers["launch_overhead"].answer == "silent"
 
 
@@ -96,7 +98,7 @@ def test_a_refused_kernel_is_told_and_not_measured(tmp_path: Path) -> None:
 def test_an_interrupted_examination_goes_on_where_it_was(tmp_path: Path) -> None:
     """A lost worker at the fifth comparison ends the command with words; the same command measures only what is missing."""
     path = tmp_path / "l.db"
-    with pytest.raises(BadInput, match="worker_lost.*same command"):
+    with pytest.raises(BadInput, match=r"worker_lost.*same command"):
         play(path, asked(), FakeExecutor(story, faults={("compare", 3 + 5): "worker_lost"}))
     before = stored(path)
     executor = FakeExecutor(story)
@@ -132,5 +134,14 @@ def test_the_tables_say_what_was_found(tmp_path: Path) -> None:
         print_explanation(view, "scalar", reader.artifact, console)
     text = console.export_text()
     assert "300.0" in text  # us, as the story has it
-    for words in ("1 of 1", "0 of 1", "load_eff", "0.4", "attention_share is missing", "FIRES", "2.50x", "A/A noise floor"):
+    for words in (
+        "1 of 1",
+        "0 of 1",
+        "load_eff",
+        "0.4",
+        "attention_share is missing",
+        "FIRES",
+        "2.50x",
+        "A/A noise floor",
+    ):
         assert words in text, words

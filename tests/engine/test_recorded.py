@@ -12,6 +12,7 @@ from gpusolver.engine.executor import Observation, Question
 from gpusolver.engine.local import LocalExecutor
 from gpusolver.engine.recorded import RecordedExecutor
 from gpusolver.engine.registration import RunRequest
+from gpusolver.engine.rules import seed_rules
 from gpusolver.engine.run import Run
 from gpusolver.events.artifacts import digest
 from gpusolver.events.errors import BadInput, UnreadableLedger
@@ -274,9 +275,27 @@ def test_a_recorded_run_may_be_recorded_from(recording: Path, tmp_path: Path) ->
 # --- extras and statistics --------------------------------------------------------------------------------------------
 
 
+def asking_for_more(tmp_path: Path) -> RunRequest:
+    """The seed rules, and a stop that rests on warm samples and a timeline: the stand-in has the former only."""
+    more = """
+        [[rule]]
+        name = "made_up"
+        version = 1
+        tier = 0
+        stop = true
+        clauses = [{ signal = "warm_ratio", op = ">", threshold = 90.0 }, { signal = "gap_frac", op = ">", threshold = 0.9 }]
+        gain = { form = "constant", cap = 1.0 }
+        metrics = []
+        rationale = "Never fires."
+    """
+    table = tmp_path / "more.toml"
+    table.write_text("".join(f'[[rule]]\nseed = "{rule.name}"\n' for rule in seed_rules()) + more)
+    return replace(request("on"), rules=str(table))
+
+
 def test_extras_are_answered_with_the_profile_that_they_belong_to(tmp_path: Path) -> None:
-    """The full table asks for more than samples and counters; what the executor could not give is lacking again."""
-    first, again, asked = tmp_path / "recording.db", tmp_path / "again.db", replace(request("on"), rules="full")
+    """The table asks for more than samples and counters; what the executor could not give is lacking again."""
+    first, again, asked = tmp_path / "recording.db", tmp_path / "again.db", asking_for_more(tmp_path)
     play(first, FakeExecutor(), asked)
     rerun(first, again, asked)
     ours, theirs = (only(cell_events(path, "on"), Profiled) for path in (again, first))
@@ -288,7 +307,7 @@ def test_extras_are_answered_with_the_profile_that_they_belong_to(tmp_path: Path
 
 def test_an_extra_is_answered_once_for_each_time_that_it_was_measured(tmp_path: Path) -> None:
     path = tmp_path / "recording.db"
-    play(path, FakeExecutor(), replace(request("on"), rules="full"))
+    play(path, FakeExecutor(), asking_for_more(tmp_path))
     profiled = only(cell_events(path, "on"), Profiled)[0]
     assert profiled.extras and set(profiled.extras) == {"warm"}
     executor = RecordedExecutor(path)

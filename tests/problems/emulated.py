@@ -43,7 +43,7 @@ alignas(16) static char dynamic[1 << 18];
 
 PTX = (
     (r'asm volatile\("mov\.u32 %0, %globaltimer_lo;" : "=r"\((\w+)\)\);', r"\1 = 123456789u;"),
-    (r'asm volatile\("rcp\.approx\.ftz\.f32 %0, %0;" : "\+f"\((.+?)\)\);', r"\1 = 1.0f / \1;"),
+    (r'asm volatile\("tanh\.approx\.f32 %0, %0;" : "\+f"\((.+?)\)\);', r"\1 = tanhf(\1);"),
     (r'asm volatile\("ld\.global\.cg\.f32 %0, \[%1\];" : "=f"\((\w+)\) : "l"\((\w+)\)\);', r"\1 = *\2;"),
     (
         (

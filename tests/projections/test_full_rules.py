@@ -270,7 +270,7 @@ TABLE = [
     Row(
         "memory_bound", {"bw_frac": 0.6, "top_pipe_frac": 0.499}, ({"bw_frac": 0.599}, {"top_pipe_frac": 0.5}), 2.0, HOT
     ),
-    Row("balanced", {"bw_frac": 0.6, "top_pipe_frac": 0.6}, ({"bw_frac": 0.599}, {"top_pipe_frac": 0.599}), 1.5, HOT),
+    Row("balanced", {"bw_frac": 0.5, "top_pipe_frac": 0.5}, ({"bw_frac": 0.499}, {"top_pipe_frac": 0.499}), 1.5, HOT),
     Row(
         "clock_limited",
         {"sm_clock_frac": 0.8, "top_pipe_frac": 0.6},

@@ -1,4 +1,4 @@
-"""The worker's one profiler session: sets of metrics come and go, it is opened once, and nothing of a set is left behind."""
+"""The worker's profiler session: one for each metric set, opened when the set changes, and nothing of a set is left behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def collect(ready: Setup) -> dict[str, float | None]:
     return found
 
 
-def test_metric_sets_that_shrink_as_rules_retire_reopen_nothing_and_leak_nothing() -> None:
+def test_each_metric_set_has_a_session_of_its_own_and_none_is_left_open() -> None:
+    """A second set under one session reads as missing in part on a real device (GPU test)."""
     fake = FakeCupti()
     counters = opened(fake)
     for left in range(len(METRICS), 0, -1):
@@ -31,11 +32,12 @@ def test_metric_sets_that_shrink_as_rules_retire_reopen_nothing_and_leak_nothing
             asked = METRICS[:left]
             found = counters.use(asked, mode, lambda ready: ready.asked)
             assert found == asked
-    assert (fake.log.count("Enable"), fake.log.count("Disable")) == (1, 0)
-    assert fake.log.count("ProfilerHostInitialize") - fake.log.count("ProfilerHostDeinitialize") <= 4
+            assert fake.log.count("Enable") - fake.log.count("Disable") == 1
+            assert fake.log.count("ProfilerHostInitialize") - fake.log.count("ProfilerHostDeinitialize") <= 1
+    assert fake.log.count("Enable") == 2 * len(METRICS)
     counters.close()
     assert fake.log.count("ProfilerHostInitialize") == fake.log.count("ProfilerHostDeinitialize")
-    assert fake.log.count("Enable") == fake.log.count("Disable") == 1
+    assert fake.log.count("Enable") == fake.log.count("Disable")
 
 
 def test_the_same_set_is_made_ready_once() -> None:

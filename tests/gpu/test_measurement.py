@@ -1,0 +1,134 @@
+"""What only a GPU can show of the measuring: metric sets that change, two clocks, two replays, switches that leak, energy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpusolver.engine.executor import Question
+from gpusolver.engine.local import LocalExecutor
+from gpusolver.engine.qualification import slower
+from gpusolver.engine.registration import STATISTICS
+from gpusolver.engine.rules import rules
+from gpusolver.events.model import Cell
+from gpusolver.problems.contract import Problem, load
+from gpusolver.profilers import artifacts as shapes
+from gpusolver.profilers.intervals import b_times, interval, lower_median
+from gpusolver.profilers.metrics import plan
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Iterator[LocalExecutor]:
+    executor = LocalExecutor("cuda")
+    yield executor
+    executor.close()
+
+
+def question(problem: Problem) -> Question:
+    cell = Cell(problem=problem.name, contract="tf32-allowed", pool="flags", arm="on", repetition=1)
+    return Question(cell=cell, problem=problem, purpose="test", seed=20260202)
+
+
+def counters(gpu: LocalExecutor, problem: Problem, metrics: tuple[str, ...]) -> dict[str, Any]:
+    seen = gpu.count(question(problem), problem.start, metrics)
+    assert seen.status == "ok", seen.text
+    found: dict[str, Any] = msgspec.json.decode(seen.artifacts["counters"])
+    return found
+
+
+def extra(gpu: LocalExecutor, problem: Problem, role: str) -> Any:
+    seen = gpu.extra(question(problem), problem.start, role)
+    assert seen.status == "ok", seen.text
+    return msgspec.json.decode(seen.artifacts[role])
+
+
+def time_ns(gpu: LocalExecutor, problem: Problem) -> int:
+    seen = gpu.compare(question(problem), problem.start, problem.start, 20)
+    return lower_median(b_times(shapes.decode(shapes.Samples, seen.artifacts["samples"])))
+
+
+def test_a_metric_set_reads_the_same_whatever_was_read_before(gpu: LocalExecutor) -> None:
+    """Under one CUPTI session a second set came back in part as missing; instruction counts are exact, so they must be equal."""
+    problem = load("kb_softmax")
+    small, large = plan(()).metrics, plan(rules("full")).metrics
+    loads = "smsp__sass_inst_executed_op_global_ld.sum"
+    first = counters(gpu, problem, small)
+    for metrics in (large, small, small[:6], large):
+        found = counters(gpu, problem, metrics)
+        listed = found["metrics"]
+        assert [name for name, value in listed.items() if value is None] in ([], ["lts__gcomp_input_sectors.sum"])
+        if loads in listed:
+            assert listed[loads] == first["metrics"][loads] > 0
+    assert found["passes"] > first["passes"]
+
+
+def test_every_rule_costs_under_half_a_second(gpu: LocalExecutor) -> None:
+    problem = load("kb_softmax")
+    large = plan(rules("full")).metrics
+    counters(gpu, problem, large)
+    assert counters(gpu, problem, large)["wall_s"] < 0.5
+
+
+@pytest.mark.parametrize("name", ["kb_softmax", "sigmoid", "kb_matmul_scalar"])
+def test_events_and_activity_records_agree(gpu: LocalExecutor, name: str) -> None:
+    """Two clocks: within 5 % and 2 us of each other."""
+    problem = load(name)
+    calls = extra(gpu, problem, "timeline")["calls"]
+    span = lower_median([max(k[1] for k in call) - min(k[0] for k in call) for call in calls])
+    assert abs(time_ns(gpu, problem) - span) < 0.05 * span + 2000
+
+
+def test_kernel_replay_lists_the_kernels_and_their_times(gpu: LocalExecutor) -> None:
+    """Five element-wise kernels over 268 MB each way: 5 x 537 MB; each takes about a fifth of the whole."""
+    problem = load("sigmoid")
+    kernels = extra(gpu, problem, "kernels")["kernels"]
+    assert len(kernels) == 5
+    moved = sum(k["dram__bytes_read.sum"] + k["dram__bytes_write.sum"] for k in kernels)
+    assert moved == pytest.approx(5 * 2 * 8192 * 8192 * 4, rel=0.1)
+    total = time_ns(gpu, problem)
+    for kernel in kernels:
+        assert kernel["gpu__time_duration.sum"] == pytest.approx(total / 5, rel=0.1)
+
+
+def test_a_leaked_switch_does_not_move_the_other_arm(gpu: LocalExecutor) -> None:
+    """The candidate turns TF32 on and leaves it on; the fp32 product beside it stays as slow as it was (7x)."""
+    problem = load("matmul")
+    leak = problem.start + (
+        "\n\n_run = run\n\n\ndef run(a, b):\n    out = _run(a, b)\n    torch.set_float32_matmul_precision('high')\n    return out\n"
+    )
+    seen = gpu.compare(question(problem), problem.start, leak, 20)
+    samples = shapes.decode(shapes.Samples, seen.artifacts["samples"])
+    found = interval(samples, msgspec.structs.replace(STATISTICS, blocks=20))
+    assert found is not None and 0.98 < found.lower <= found.upper < 1.02
+    switches = msgspec.json.decode(seen.artifacts["samples"])["switches"]
+    assert switches["right"] != switches["left"]
+
+
+def test_two_percent_more_rows_take_two_percent_longer(gpu: LocalExecutor) -> None:
+    problem = load("kb_softmax")
+    seen = gpu.compare(question(problem), problem.start, slower(problem.start, 8192), STATISTICS.blocks)
+    found = interval(shapes.decode(shapes.Samples, seen.artifacts["samples"]), STATISTICS)
+    assert found is not None and found.median == pytest.approx(1 / 1.02, abs=0.006)
+
+
+def test_warm_samples_of_a_small_problem_are_faster(gpu: LocalExecutor) -> None:
+    """2 MB of operands stay in an L2 of 60 MB; the scalar product took 193 us cold and 103 us warm before this project."""
+    problem = load("kb_matmul_scalar")
+    warm = shapes.decode(shapes.Samples, gpu.extra(question(problem), problem.start, "warm").artifacts["warm"])
+    assert warm.cache == "warm"
+    assert lower_median(b_times(warm)) < 0.75 * time_ns(gpu, problem)
+
+
+def test_energy_per_call_is_power_times_time(gpu: LocalExecutor) -> None:
+    """A bandwidth-bound kernel back to back draws between a quarter of the card's 700 W limit and all of it."""
+    problem = load("kb_softmax")
+    for window in extra(gpu, problem, "energy")["windows"]:
+        watts = window["millijoules"] / window["milliseconds"]
+        assert 175 < watts < 720
+        assert window["milliseconds"] >= 1900
+        assert 1000 * window["milliseconds"] / window["calls"] == pytest.approx(time_ns(gpu, problem) / 1000, rel=0.2)
