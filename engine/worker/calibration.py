@@ -74,7 +74,7 @@ def _gemm(device: AnyDevice, side: int, dtype: torch.dtype, tf32: bool) -> dict[
 
 def limits() -> dict[str, int]:
     """What one multiprocessor holds, and how many there are, as the driver says: threads in warps, shared memory in bytes."""
-    from cuda.bindings import driver
+    from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
 
     names = driver.CUdevice_attribute
     device = _checked(driver.cuCtxGetDevice())

@@ -126,7 +126,7 @@ def _graph_kernels(device: AnyDevice, call: Callable[[], Any]) -> list[dict[str,
 
 
 def _nodes(raw: int) -> list[dict[str, Any]]:
-    from cuda.bindings import driver
+    from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
 
     graph = driver.CUgraph(raw)
     _, _, count = _checked(driver.cuGraphGetNodes(graph, 0))

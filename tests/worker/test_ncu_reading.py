@@ -124,6 +124,7 @@ def test_the_reader_that_ncu_brings_along_is_found(
     assert found.FOUND and found.__file__ == str(folder / "ncu_report.py")
 
 
+@pytest.mark.torch_cpu
 def test_nvidias_reader_meets_a_file_that_is_no_report(tmp_path: Path) -> None:
     pytest.importorskip("ncu_report")
     path = tmp_path / "garbage.ncu-rep"
