@@ -6,22 +6,25 @@ import pathlib
 import tempfile
 
 import click
-from msgspec.structs import replace
+from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..events.errors import BadInput, GpuSolverError
+from ..events.model import Rule
 from ..events.reader import LedgerReader
 from ..events.writer import LedgerWriter
 from ..problems.contract import CONTRACTS, load
+from ..profilers.metrics import plan
 from ..projections.examination import ExaminationView, fold
-from .devices import DEVICES, default_examination, measures, open_executor
+from .devices import DEVICES, default_examination, measures, open_executor, refuse_packaged
 from .examination import Examination, ExaminationRequest
 from .examining import Subject
-from .executor import Executor
+from .executor import Executor, Observation
 from .explain import print_explanation
 from .qualification import SUITES, request
-from .rules import rules
+from .report import legible
+from .rules import read_text, rules
 from .statement import print_statement
 
 
@@ -57,32 +60,30 @@ def explain_command(
 ) -> None:  # fmt: skip
     """Where the time of PROBLEM's starting kernel (or of --source) goes, which rules fire on it, and why."""
     try:
+        if recording is not None and device in ("cuda", "cpu"):
+            raise BadInput(f"--recording belongs to --device recorded; found --device {device}")
         if not measures(device, recording):
-            given = [
-                word
-                for word, value in (("--source", source), ("--timeline", timeline), ("--ncu-report", ncu_report))
-                if value
-            ]
-            _explain_recorded(recording or default_examination(), problem, given)
+            _refuse_given(recording)
+            _explain_recorded(recording or default_examination(), problem)
             return
-        subject = _subject(problem, source, contract, timeline)
+        if ledger is not None:
+            refuse_packaged(ledger)
+        if ncu and ncu_report is not None:
+            raise BadInput(
+                "--ncu and --ncu-report: expected one of them, for one kernel is cross-checked once; found both"
+            )
+        subject, table_rules = _subject(problem, source, contract, timeline), rules(table)
         asked = ExaminationRequest(
             purpose=f"explain {problem}",
             subjects=(subject,),
-            rules=rules(table),
+            rules=table_rules,
             roles=("timeline", "warm", "compiled", "kernels", *(("energy",) if energy else ())),
             ncu=(subject.name,) if ncu else (),
-            reports={} if ncu_report is None else {subject.name: ncu_report},
+            reports={} if ncu_report is None else {subject.name: _report(ncu_report, table_rules)},
         )
-        with tempfile.TemporaryDirectory(prefix="gpusolver-explain-") as folder:
-            path = ledger or pathlib.Path(folder, "ledger.db")
-            view = _play(path, open_executor(device, None), asked)
-            with LedgerReader(path) as reader:
-                print_explanation(view, subject.name, reader.artifact, _wide())
-        if ledger:
-            click.echo(f"ledger: {ledger}. Check it: gpusolver replay {ledger} --verify")
+        _explain_measured(asked, device, ledger)
     except GpuSolverError as error:
-        raise click.ClickException(str(error)) from error
+        raise _worded(error) from error
 
 
 @click.command("qualify")
@@ -90,13 +91,13 @@ def explain_command(
 @click.option(
     "--half", type=click.Choice(["", "calibration", "held-out"]), default="", help="One half of the planted kernels."
 )
-@click.option("--times", default=120, show_default=True, help="Comparisons per pair.")
+@click.option("--times", type=click.IntRange(1, 100_000), default=120, show_default=True, help="Comparisons per pair.")
 @click.option("--device", type=click.Choice(["auto", "cuda", "cpu"]), default="auto", show_default=True)
 @click.option(
     "--ledger", type=click.Path(path_type=pathlib.Path), default=pathlib.Path("qualification.db"), show_default=True
 )
 @click.option("--ncu", is_flag=True, help="Nsight Compute's own rules on the planted hits too (2 s each).")
-@click.option("--seed", default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(-(2**63), 2**63 - 1), default=0, show_default=True)
 def qualify_command(
     suites: str, half: str, times: int, device: str, ledger: pathlib.Path, ncu: bool, seed: int
 ) -> None:
@@ -104,81 +105,134 @@ def qualify_command(
     try:
         if not measures(device, None):
             raise BadInput(
-                f"qualify measures this machine's GPU, and found none. gpusolver report {default_examination()} shows a recorded one."
+                "qualify measures this machine's GPU, and found none. Use it on a machine with an NVIDIA GPU and torch, or "
+                "print what another machine recorded with gpusolver report LEDGER."
             )
-        asked = [request(word.strip(), half, times, ncu, seed) for word in suites.split(",") if word.strip()]
+        refuse_packaged(ledger)
+        words = dict.fromkeys(word.strip() for word in suites.split(",") if word.strip())
+        asked = [request(word, half, times, ncu, seed) for word in words]
         if not asked:
             raise BadInput(f"--suite: expected some of {', '.join(SUITES)}; found none")
+        if half and "planted" not in words:
+            raise BadInput(f"--half belongs to the suite planted; found --suite {suites}")
         executor = open_executor(device, None)
         try:
-            views = [_examine(ledger, executor, each) for each in asked]
+            views = _qualify(ledger, executor, asked)
         finally:
             executor.close()
         with LedgerReader(ledger) as reader:
             for view in views:
                 print_statement(view, reader.artifact, _wide())
     except GpuSolverError as error:
-        raise click.ClickException(str(error)) from error
+        raise _worded(error) from error
     click.echo(f"ledger: {ledger}. Check it: gpusolver replay {ledger} --verify")
+
+
+def _qualify(path: pathlib.Path, executor: Executor, asked: list[ExaminationRequest]) -> list[ExaminationView]:
+    """Every suite once more; those that this command had finished here before it was cut off are not measured again."""
+    with LedgerWriter(path) as ledger:
+        earlier = [Examination(ledger, executor, each, lambda *_: None).earlier() for each in asked]
+        rounds = min(map(len, earlier))
+        views = []
+        for each, found in zip(asked, earlier, strict=True):
+            if len(found) > rounds:
+                click.echo(f"{each.purpose}: in {path} already, as {found[-1].run}")
+            views.append(found[-1] if len(found) > rounds else _examine(ledger, executor, each))
+        return views
 
 
 def _subject(problem: str, source: pathlib.Path | None, contract: str, timeline: pathlib.Path | None) -> Subject:
     known = load(problem)
-    text = known.start if source is None else _text(source)
-    subject = Subject(name=problem if source is None else source.name, problem=known, contract=contract, source=text)
-    if timeline is None:
-        return subject
-    from .worker.nsys_export import read_export
+    given = {}
+    if timeline is not None:
+        from .worker.nsys_export import read_export
 
-    return replace(subject, given={"timeline": read_export(timeline)})
-
-
-def _text(path: pathlib.Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"--source {path}: expected a Python file in UTF-8 with run(...), found {error}") from None
+        given["timeline"] = read_export(timeline)
+    if source is None:
+        return Subject(name=problem, problem=known, contract=contract, source=known.start, given=given)
+    text = read_text(source, f"--source {source}", "a Python file in UTF-8 with run(...)")
+    # Bytes of a file's name that are no UTF-8 fit into no event.
+    name = source.name.encode("utf-8", "backslashreplace").decode()
+    return Subject(name=name, problem=known, contract=contract, source=text, given=given)
 
 
-def _explain_recorded(path: pathlib.Path, problem: str, given: list[str]) -> None:
+def _explain_measured(asked: ExaminationRequest, device: str, ledger: pathlib.Path | None) -> None:
+    """Examine the one kernel, in the ledger that is to be kept or in one that is not, and print it."""
+    with tempfile.TemporaryDirectory(prefix="gpusolver-explain-") as folder:
+        path = ledger or pathlib.Path(folder, "ledger.db")
+        executor = open_executor(device, None)
+        try:
+            with LedgerWriter(path) as writer:
+                view = _examine(writer, executor, asked)
+        finally:
+            executor.close()
+        with LedgerReader(path) as reader:
+            print_explanation(view, asked.subjects[0].name, reader.artifact, _wide())
+    if ledger:
+        click.echo(legible(f"ledger: {ledger}. Check it: gpusolver replay {ledger} --verify"))
+
+
+def _report(path: pathlib.Path, table: tuple[Rule, ...]) -> Observation:
+    """What an ncu report file holds of one kernel."""
+    from .worker.ncu_reading import read_report
+
+    return Observation(status="ok", artifacts=read_report(path, plan(table).metrics))
+
+
+def _refuse_given(recording: pathlib.Path | None) -> None:
+    """BadInput for words that only a measurement could obey: a recorded answer that ignored them would mislead."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        name = option.name or ""
+        stated = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if stated and name not in ("problem", "device", "recording"):
+            where = "--recording answers from a ledger" if recording else "none is used here"
+            raise BadInput(
+                f"{option.opts[0]} needs a GPU to measure on, and {where}. Use --device cuda on a machine that has one, "
+                f"or leave {option.opts[0]} out."
+            )
+
+
+def _explain_recorded(path: pathlib.Path, problem: str) -> None:
     """Print what a recorded examination says of the problem's starting kernel."""
-    if given:
-        raise BadInput(
-            f"{given[0]} needs a GPU to measure on, and none is used here. Use --device cuda on a machine that has one."
-        )
     load(problem)
+    if path == default_examination() and not path.exists():
+        raise BadInput(
+            f"no GPU is used here, and this installation holds no recorded examination ({path}). "
+            "Use --device cuda on a machine with a GPU, or name an examination's ledger with --recording."
+        )
     with LedgerReader(path) as reader:
         views = fold((stored.stream, stored.event) for stored in reader.recorded()).values()
-        found = [view for view in views if problem in view.answers]
+        found = [view for view in views if problem in view.examined]
         if not found:
-            known = sorted({name for view in views for name in view.answers})
+            known = sorted({name for view in views for name in view.examined})
             raise BadInput(f"{path}: expected an examination of {problem}, found {', '.join(known) or 'none at all'}")
         console, view = _wide(), found[-1]
         device = view.calibration.device if view.calibration else "unknown device"
-        console.print(f"recorded examination on {device}: nothing is measured here ({path.parent.name})", markup=False)
+        told = f"recorded examination on {device}: nothing is measured here ({path.parent.name})"
+        console.print(legible(told), markup=False)
         print_explanation(view, problem, reader.artifact, console)
 
 
-def _play(path: pathlib.Path, executor: Executor, asked: ExaminationRequest) -> ExaminationView:
-    try:
-        return _examine(path, executor, asked)
-    finally:
-        executor.close()
-
-
-def _examine(path: pathlib.Path, executor: Executor, asked: ExaminationRequest) -> ExaminationView:
+def _examine(ledger: LedgerWriter, executor: Executor, asked: ExaminationRequest) -> ExaminationView:
     console = Console()
-    console.print(f"{asked.purpose}: measuring on {executor.facts().get('device', 'unknown device')}", markup=False)
+    told = f"{asked.purpose}: measuring on {executor.facts().get('device', 'unknown device')}"
+    console.print(legible(told), markup=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with LedgerWriter(path) as ledger, Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console) as progress:
         task = progress.add_task("measured", total=1)
 
         def watch(done: int, total: int, text: str) -> None:
             progress.update(task, completed=done, total=max(1, total))
             if text:
-                progress.console.print(f"  {text}", highlight=False, markup=False)
+                progress.console.print(f"  {legible(text)}", highlight=False, markup=False)
 
         return Examination(ledger, executor, asked, watch).play()
+
+
+def _worded(error: GpuSolverError) -> click.ClickException:
+    """The error as it is told: a file's name, or what a kernel said, may not steer the terminal."""
+    return click.ClickException("\n".join(map(legible, str(error).splitlines())))
 
 
 def _wide() -> Console:

@@ -48,6 +48,15 @@ def default_examination() -> pathlib.Path:
     return pathlib.Path(str(files("gpusolver.problems") / DEFAULT_EXAMINATION))
 
 
+def refuse_packaged(ledger: pathlib.Path) -> None:
+    """BadInput where `ledger` is a file that comes with gpusolver: measurements that others check against are never written into."""
+    packaged = default_examination().parent.parent.resolve()
+    if ledger.resolve().is_relative_to(packaged):
+        raise BadInput(
+            f"--ledger {ledger}: expected a file of your own, found one of gpusolver's recordings, which are never written into."
+        )
+
+
 def default_recording() -> pathlib.Path:
     """The recording that comes with gpusolver."""
     return pathlib.Path(str(files("gpusolver.problems") / DEFAULT_RECORDING))

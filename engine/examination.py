@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Callable
 
 import msgspec
 
+from ..events.artifacts import digest
 from ..events.errors import BadInput
 from ..events.model import (
     Event,
@@ -24,8 +24,8 @@ from ..profilers import artifacts as shapes
 from ..profilers.metrics import plan
 from ..projections.examination import ExaminationView, figures, fold
 from .ceilings import calibrated
-from .examining import Ground, Pair, Subject, asked, beside, compare, examine
-from .executor import Executor
+from .examining import Ground, Pair, Subject, asked, beside, check_sides, compare, examine
+from .executor import Executor, Observation
 from .records import Draft
 from .registration import STATISTICS, code_digests, environment
 
@@ -34,7 +34,7 @@ Watch = Callable[[int, int, str], None]
 
 class ExaminationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a person asks for. `roles` are extras beyond those that the rules need; `ncu` names subjects to cross-check,
-    `reports` are report files of ncu by subject, read instead.
+    `reports` is what report files of ncu hold, by subject, for those that it is not run over.
     """
 
     purpose: str
@@ -43,7 +43,7 @@ class ExaminationRequest(msgspec.Struct, frozen=True, kw_only=True):
     pairs: tuple[Pair, ...] = ()
     roles: tuple[str, ...] = ()
     ncu: tuple[str, ...] = ()
-    reports: dict[str, pathlib.Path] = {}
+    reports: dict[str, Observation] = {}
     seed: int = 0
 
 
@@ -55,11 +55,16 @@ class Examination:
         self._subjects = {subject.name: subject for subject in request.subjects}
         self._done, self._total = 0, 1
 
+    def earlier(self) -> tuple[ExaminationView, ...]:
+        """The ledger's finished examinations that were registered as this one would be, in order."""
+        return tuple(view for view in self._views().values() if view.stopped is not None and self._alike(view))
+
     def play(self) -> ExaminationView:
         """Register, or go on with an unfinished examination that was registered alike; measure what is missing; state the figures."""
         self._run = self._open()
         ground = self._ground()
         view = self._view()
+        self._refuse_other_artifacts(view)
         waiting = [subject for subject in self._request.subjects if subject.name not in view.examined]
         self._total = len(waiting) + sum(
             pair.times - len(view.pairs.get(pair.name, ())) for pair in self._request.pairs
@@ -78,19 +83,36 @@ class Examination:
     def _open(self) -> str:
         views = self._views()
         unfinished = [run for run, view in views.items() if view.stopped is None]
-        run = unfinished[-1] if unfinished else f"exam{len(views) + 1}"
-        registration, draft = self._registration(run)
-        if not unfinished:
-            draft.add(registration)
-            for rule in self._request.rules:
-                draft.add(RuleSeeded(run=run, rule=rule))
-            self._ledger.append(run, 0, draft.events, list(draft.artifacts.values()))
-        elif views[run].registration != registration:
+        for run in unfinished:
+            if self._alike(views[run]):
+                return run
+        if unfinished:
             raise BadInput(
-                f"{self._ledger.path}: {run} is unfinished and was registered otherwise (subjects, pairs, code or device "
-                "differ). Finish it with the command that began it, or name another --ledger."
+                f"{self._ledger.path}: {unfinished[-1]} is unfinished and was registered otherwise (subjects, pairs, rules, "
+                "code or device differ). Finish it with the command that began it, or name another --ledger."
             )
+        run = f"exam{len(views) + 1}"
+        registration, draft = self._registration(run)
+        draft.add(registration)
+        for rule in self._request.rules:
+            draft.add(RuleSeeded(run=run, rule=rule))
+        self._ledger.append(run, 0, draft.events, list(draft.artifacts.values()))
         return run
+
+    def _alike(self, view: ExaminationView) -> bool:
+        """Whether an examination of the ledger is this one: what it answers with other rules would not follow from its own."""
+        return view.registration == self._registration(view.run)[0] and view.rules == self._request.rules
+
+    def _refuse_other_artifacts(self, view: ExaminationView) -> None:
+        """What a person brings along is not registered: a kernel that was examined with another timeline is not examined again."""
+        for subject in self._request.subjects:
+            examined = view.examined.get(subject.name)
+            for role, content in subject.given.items() if examined is not None and examined.samples is not None else ():
+                if examined is not None and examined.extras.get(role) != digest(content):
+                    raise BadInput(
+                        f"{self._ledger.path}: {self._run} is unfinished and has examined {subject.name} with another {role}. "
+                        "Finish it with the file that began it, or name another --ledger."
+                    )
 
     def _registration(self, run: str) -> tuple[ExaminationRegistered, Draft]:
         """The registration, and a draft that keeps every source it names."""
@@ -154,14 +176,19 @@ class Examination:
         examined = view.examined[pair.subject]
         if examined.samples is None:
             raise BadInput(f"{pair.name}: its subject {pair.subject} did not pass its gate: {examined.reason}")
+        check_sides(ground, subject, pair)
         for number in range(len(view.pairs.get(pair.name, ())) + 1, pair.times + 1):
             self._keep(compare(ground, subject, pair, number, examined.floor or 0.0))
             self._step(f"{pair.name}: {number} of {pair.times}" if number % 20 == 0 or number == pair.times else "")
 
     def _cross_check(self, ground: Ground) -> None:
-        """Nsight Compute over the subjects that were named for it and passed, all in one process."""
+        """What reports hold, then Nsight Compute over the other subjects that were named for it and passed, all in one process."""
         view = self._view()
         done = view.counters.keys() | view.static.keys()
+        for name, seen in self._request.reports.items():
+            if name not in done and view.examined[name].samples is not None:
+                self._beside(ground, view, self._subjects[name], seen)
+        done |= self._request.reports.keys()
         names = [n for n in self._request.ncu if n not in done and view.examined[n].samples is not None]
         if not names:
             return
@@ -171,9 +198,12 @@ class Examination:
         for subject, seen in zip(chosen, self._executor.ncu(questions, plan(ground.rules).metrics), strict=True):
             if seen.status != "ok":
                 self._say(f"{subject.name}: Nsight Compute: {seen.status}: {seen.text[:200]}")
-            name = view.examined[subject.name].counters
-            ours = None if name is None else (name, self._ledger.artifact(name))
-            self._keep(beside(ground, subject, ours, seen))
+            self._beside(ground, view, subject, seen)
+
+    def _beside(self, ground: Ground, view: ExaminationView, subject: Subject, seen: Observation) -> None:
+        name = view.examined[subject.name].counters
+        ours = None if name is None else (name, self._ledger.artifact(name))
+        self._keep(beside(ground, subject, ours, seen))
 
     def _brief(self, name: str) -> str:
         examined = self._view().examined[name]

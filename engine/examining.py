@@ -90,9 +90,11 @@ def examine(ground: Ground, subject: Subject) -> Draft:
         run=ground.run, subject=subject.name, outcome=outcome, reason=reason, report=report, launches=launches,
         samples=None, counters=None, extras={}, tier=None, floor=None, signals={},
     )  # fmt: skip
-    if outcome != "passed" or launches is None:
+    if outcome != "passed":
         draft.add(event)
         return draft
+    if launches is None:
+        raise BadInput(f"{subject.name}: its gate passed without a launch list. Run the same command again to go on.")
     event = _profiled(ground, subject, draft, event, launches)
     draft.add(event)
     found = answers(ground.rules, event.signals, ground.chip, subject.contract, problem.prescriptions)
@@ -141,10 +143,28 @@ def _extras(ground: Ground, subject: Subject, draft: Draft, ask: Question, plann
         if role in found:
             continue
         seen = ground.executor.extra(ask, subject.source, role)
+        if (
+            seen.status == "extra_failed"
+        ):  # it may pass: asked once more, for its lack would look like a missing signal for good
+            seen = ground.executor.extra(ask, subject.source, role)
         name = draft.keep_role(seen, role) if seen.status == "ok" else None
         if name is not None:
             found[role] = name
     return found
+
+
+def check_sides(ground: Ground, subject: Subject, pair: Pair) -> None:
+    """BadInput where a side of a pair that is not the subject's own source does not pass the gate: its times would mean nothing."""
+    for source in dict.fromkeys((pair.left, pair.right)):
+        if source == subject.source:
+            continue
+        seen = _whole(ground.executor.gate(asked(ground, subject, "gate", source), source), pair.name)
+        report = shapes.decode(shapes.Report, seen.artifacts["report"])
+        outcome, reason = judge_report(report, declared(subject.problem, "flags"), subject.contract)
+        if outcome != "passed":
+            raise BadInput(
+                f"{pair.name}: expected two right kernels, found one that its gate refuses: {outcome} ({reason})"
+            )
 
 
 def compare(ground: Ground, subject: Subject, pair: Pair, number: int, floor: float) -> Draft:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,61 +10,115 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from ..events.errors import BadInput
 from ..events.model import ClauseSeen, KernelExamined, RuleAnswer
-from ..profilers.inputs import evidence
+from ..profilers import artifacts as shapes
+from ..profilers.inputs import evidence, is_metric
 from ..projections.examination import ExaminationView
-from .report import plain
+from .report import legible, plain
+from .statement import collectors, number
 
 Read = Callable[[str], bytes]
 _WORDS = {"fires": "FIRES", "abstains": "abstains", "blocked": "blocked", "silent": "-"}
 
 
 def print_explanation(view: ExaminationView, subject: str, read: Read, console: Console) -> None:
-    """The kernel `subject` of an examination; `read` gives an artifact's bytes by digest."""
+    """The kernel `subject` of an examination; `read` gives an artifact's bytes by digest.
+
+    BadInput or UnreadableLedger where the ledger does not hold what its events name.
+    """
     examined = view.examined[subject]
     _print_head(view, examined, console)
     if examined.samples is None:
         console.print(f"the gate refused it: {plain(examined.outcome)} ({plain(examined.reason)})")
         return
-    content = {role: _json(read, name) for role, name in _artifacts(examined).items()}
-    console.print(_time(examined, content))
-    if kernels := _kernels(content):
-        console.print(kernels)
-    console.print(_signals(examined, content))
-    console.print(_rules(view, subject))
+    seen = _Content(
+        samples=shapes.decode(shapes.Samples, read(examined.samples)),
+        state=shapes.decode(State, read(examined.samples)),
+        counters=None if examined.counters is None else shapes.decode(shapes.Counters, read(examined.counters)),
+        timeline=shapes.decode(shapes.Timeline, read(examined.extras["timeline"]))
+        if "timeline" in examined.extras
+        else None,
+    )
+    console.print(_time(examined))
+    if seen.timeline is not None:
+        console.print(_kernels(seen.timeline))
+    console.print(_signals(examined, seen))
+    console.print(_rules(view.answers[subject].answers if subject in view.answers else ()))
+    if compared := collectors(view):
+        console.print(compared)
     if subject in view.static:
-        console.print(_static(_json(read, view.static[subject].answers)))
-    _print_state(examined, content, console)
+        _print_static(read(view.static[subject].answers), console)
+    _print_state(examined, seen, console)
+    if examined.counters is not None and seen.counters is not None and seen.counters.collector == "none":
+        _print_refusal(read(examined.counters), console)
 
 
-def _artifacts(examined: KernelExamined) -> dict[str, str]:
-    named = {"samples": examined.samples, "counters": examined.counters, "launches": examined.launches}
-    return {role: name for role, name in named.items() if name is not None} | examined.extras
+class _Content(msgspec.Struct, frozen=True, kw_only=True):
+    """The artifacts of a kernel that passed its gate."""
+
+    samples: shapes.Samples
+    state: State
+    counters: shapes.Counters | None
+    timeline: shapes.Timeline | None
 
 
-def _json(read: Read, name: str) -> Any:
-    return msgspec.json.decode(read(name))
+class _SaidOfKernel(msgspec.Struct, frozen=True):
+    """Nsight Compute's rules on one kernel, as engine/worker/ncu_reading.py writes them."""
+
+    kernel: str
+    rules: tuple[_SaidByRule, ...]
+
+
+class _SaidByRule(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule's message; `speedup` is an estimate in %."""
+
+    id: str | None
+    title: str | None = None
+    message: str | None = None
+    speedup_type: str | None = None
+    speedup: float | None = None
+
+
+class _Said(shapes.Artifact, frozen=True):
+    """The artifact `ncu_rules`."""
+
+    kernels: tuple[_SaidOfKernel, ...]
+
+
+class State(shapes.Artifact, frozen=True):
+    """The device around the samples, with every fact about it that is for people."""
+
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
+
+
+class Refusal(shapes.Artifact, frozen=True):
+    """Why a counters artifact holds none."""
+
+    refused: Any = "unknown"
+    text: Any = ""
 
 
 def _print_head(view: ExaminationView, examined: KernelExamined, console: Console) -> None:
     declared = view.subject(examined.subject)
     chip = view.calibration.chip.name if view.calibration else "unknown chip"
     sizes = ", ".join(f"{name} {size}" for name, size in declared.problem.shape.items())
-    console.print(
+    told = (
         f"{examined.subject}: {declared.problem.name} ({sizes}), {declared.contract}, on {chip}; "
-        f"source {declared.source[:12]}, tier {examined.tier or 'none'}",
-        markup=False,
+        f"source {declared.source[:12]}, tier {examined.tier or 'none'}"
     )
+    console.print(legible(told), markup=False)
 
 
 # --- where the time goes ----------------------------------------------------------------------------------------------
 
 
-def _time(examined: KernelExamined, content: Mapping[str, Any]) -> Table:
+def _time(examined: KernelExamined) -> Table:
     """Measured time beside what physics and the measured ceilings allow."""
     seen = examined.signals
     table = _table("Where the time goes (cold L2 unless a row says warm)", "what", "us", "of the time", "meaning")
-    total = seen["time_us"]
+    total = seen.get("time_us", 0.0)
     rows = (
         ("time_us", "measured", "lower median of the samples, CUDA events, L2 flushed before each call"),
         ("span_us", "span of its kernels", "first start to last end, CUPTI activity records: the second clock"),
@@ -73,57 +127,47 @@ def _time(examined: KernelExamined, content: Mapping[str, Any]) -> Table:
     )
     for name, what, meaning in rows:
         if name in seen:
-            table.add_row(what, f"{seen[name]:.1f}", f"{100 * seen[name] / total:.0f} %", meaning)
-    if "warm_ratio" in seen:
+            table.add_row(what, f"{seen[name]:.1f}", _percent(seen[name], total), meaning)
+    if seen.get("warm_ratio"):
         warm = total / seen["warm_ratio"]
-        table.add_row(
-            "warm", f"{warm:.1f}", f"{100 * warm / total:.0f} %", "the same call with its inputs left in the L2"
-        )
+        table.add_row("warm", f"{warm:.1f}", _percent(warm, total), "the same call with its inputs left in the L2")
     if "gap_frac" in seen and "span_us" in seen:
         idle = seen["gap_frac"] * seen["span_us"]
-        table.add_row("GPU idle", f"{idle:.1f}", f"{100 * idle / total:.0f} %", "between its kernels")
+        table.add_row("GPU idle", f"{idle:.1f}", _percent(idle, total), "between its kernels")
     return table
 
 
-def _kernels(content: Mapping[str, Any]) -> Table | None:
-    """Time by kernel and by operator, where there is a timeline."""
-    timeline = content.get("timeline")
-    if timeline is None:
-        return None
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else "-"
+
+
+def _kernels(timeline: shapes.Timeline) -> Table:
+    """Time by kernel and by operator."""
+    calls = len(timeline.calls)
     spent: dict[str, list[int]] = {}
-    for call in timeline["calls"]:
+    for call in timeline.calls:
         for start, end, name in call:
             spent.setdefault(name, []).append(end - start)
     total = sum(map(sum, spent.values()))
     table = _table(
-        f"Kernels ({len(timeline['calls'])} calls, {timeline['collector']})",
-        "kernel",
-        "launches a call",
-        "us a call",
-        "share",
-    )
+        f"Kernels ({calls} calls, {timeline.collector})", "kernel", "launches a call", "us a call", "share"
+    )  # fmt: skip
     for name, times in sorted(spent.items(), key=lambda item: -sum(item[1])):
-        calls = len(timeline["calls"])
-        table.add_row(
-            plain(name[:70]),
-            f"{len(times) / calls:g}",
-            f"{sum(times) / calls / 1000:.1f}",
-            f"{100 * sum(times) / total:.0f} %",
-        )
-    operators: list[tuple[str, int]] = timeline.get("operators") or []
-    whole = max(1, sum(ns for _, ns in operators))
-    for name, spent_ns in sorted(operators, key=lambda item: -item[1])[:5]:
-        table.add_row(f"operator {plain(name[:60])}", "", "", f"{100 * spent_ns / whole:.0f} %")
+        each = f"{len(times) / calls:g}", f"{sum(times) / calls / 1000:.1f}", _percent(sum(times), total)
+        table.add_row(plain(name[:70]), *each)
+    operators = timeline.operators or ()
+    whole = sum(ns for _, ns in operators)
+    for name, ns in sorted(operators, key=lambda item: -item[1])[:5]:
+        table.add_row(f"operator {plain(name[:60])}", "", "", _percent(ns, whole))
     return table
 
 
 # --- signals and rules ------------------------------------------------------------------------------------------------
 
 
-def _signals(examined: KernelExamined, content: Mapping[str, Any]) -> Table:
+def _signals(examined: KernelExamined, seen: _Content) -> Table:
     """Each signal, the raw values that it rests on, and the state of the cache in which they were taken."""
-    counters = content.get("counters", {})
-    metrics = counters.get("metrics", {})
+    metrics = seen.counters.metrics if seen.counters is not None else {}
     table = _table(
         "Signals (absent is not 0: a signal that is not listed could not be measured)",
         "signal",
@@ -136,30 +180,29 @@ def _signals(examined: KernelExamined, content: Mapping[str, Any]) -> Table:
         shown = [
             f"{key} = {_number(metrics[key])}" if key in metrics else key
             for key in inputs
-            if key in metrics or "__" not in key
+            if key in metrics or not is_metric(key)
         ]
-        counted = any(key in metrics for key in inputs)
-        cache = counters.get("cache", "") if counted else content["samples"]["cache"] if "samples" in inputs else ""
-        table.add_row(name, _number(value), "\n".join(shown), cache)
+        counted = seen.counters is not None and any(key in metrics for key in inputs)
+        source = seen.counters if counted else seen.samples if "samples" in inputs else None
+        table.add_row(
+            plain(name), _number(value), "\n".join(map(plain, shown)), "" if source is None else plain(source.cache)
+        )
     return table
 
 
 def _number(value: float | None) -> str:
-    if value is None:
-        return "not collectable"
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    return number(value, "not collectable")
 
 
-def _rules(view: ExaminationView, subject: str) -> Table:
+def _rules(answers: tuple[RuleAnswer, ...]) -> Table:
     """Every rule in the order of asking; the loop would follow the first that fires."""
-    answers = view.answers[subject].answers
     first = next((answer.rule for answer in answers if answer.answer == "fires"), None)
-    title = f"Rules in the order of asking; the loop would follow: {first or 'none, it would stop'}"
+    title = f"Rules in the order of asking; the loop would follow: {plain(first or 'none, it would stop')}"
     table = _table(title, "rule", "says", "because", "predicted gain")
     for answer in answers:
         gain = "" if answer.predicted_gain is None else f"{answer.predicted_gain:.2f}x"
         style = "bold" if answer.rule == first else "dim" if answer.answer == "silent" else ""
-        table.add_row(answer.rule, _WORDS[answer.answer], _because(answer), gain, style=style)
+        table.add_row(plain(answer.rule), _WORDS[answer.answer], plain(_because(answer)), gain, style=style)
     return table
 
 
@@ -175,44 +218,55 @@ def _clause(clause: ClauseSeen) -> str:
     return f"{clause.signal} {_number(clause.value)} ({clause.op} {clause.threshold:g}?)"
 
 
-def _static(said: Any) -> Table:
-    """Nsight Compute's own words."""
+def _print_static(raw: bytes, console: Console) -> None:
+    """Nsight Compute's own words, of which the format says only that they are JSON."""
+    try:
+        said = shapes.decode(_Said, raw)
+    except (BadInput, RecursionError):
+        console.print("Nsight Compute's own rules: recorded in a form that is not known here")
+        return
     table = _table("Nsight Compute's own rules (logged, not used)", "kernel", "rule", "says", "estimate")
-    for kernel in said["kernels"]:
-        for rule in kernel["rules"]:
-            estimate = "" if rule.get("speedup") is None else f"{rule['speedup']:.0f} % {rule.get('speedup_type', '')}"
-            text = rule.get("title") or rule.get("message", "")[:60]
-            table.add_row(plain(kernel["name"][:40]), plain(rule["id"]), plain(text), estimate)
-    return table
+    for kernel in said.kernels:
+        for rule in kernel.rules:
+            estimate = "" if rule.speedup is None else f"{rule.speedup:.0f} % {rule.speedup_type or ''}"
+            text = rule.title or (rule.message or "")[:60]
+            table.add_row(*map(plain, (kernel.kernel[:40], rule.id or "", text, estimate)))
+    console.print(table)
 
 
-def _print_state(examined: KernelExamined, content: Mapping[str, Any], console: Console) -> None:
+def _print_state(examined: KernelExamined, seen: _Content, console: Console) -> None:
     """How the device was while it measured, and what the measuring cost."""
-    samples, counters = content["samples"], content.get("counters", {})
-    for when in ("before", "after"):
-        if state := samples.get(when):
-            console.print(
-                f"{when}: " + ", ".join(f"{key} {_number(value)}" for key, value in sorted(state.items())), markup=False
-            )
+
+    def told(text: str) -> None:
+        console.print(legible(text), markup=False)
+
+    samples, counters = seen.samples, seen.counters
+    for when, state in (("before", seen.state.before), ("after", seen.state.after)):
+        if state:
+            told(f"{when}: " + ", ".join(f"{key} {_fact(value)}" for key, value in sorted(state.items())))
     floor = "no interval" if examined.floor is None else f"{100 * examined.floor:.2f} %"
-    console.print(
-        f"A/A noise floor {floor} ({len(samples['blocks'])} ABBA blocks); clock {samples['clock']}, cache {samples['cache']}",
-        markup=False,
-    )
-    if counters.get("collector") == "none":
-        console.print(f"no counters: {counters.get('refused')}: {counters.get('text')}", markup=False)
-    elif counters:
-        wall = f" in {counters['wall_s']:.3f} s" if counters.get("wall_s") else ""
-        console.print(
-            f"counters: {counters['collector']}, {counters['passes']} passes{wall}, cache {counters['cache']}",
-            markup=False,
-        )
+    told(
+        f"A/A noise floor {floor} ({len(samples.blocks)} ABBA blocks); clock {samples.clock}, cache {samples.cache}"
+    )  # fmt: skip
+    if counters is not None and counters.collector != "none":
+        wall = "" if counters.wall_s is None else f" in {counters.wall_s:.3f} s"
+        told(f"counters: {counters.collector}, {counters.passes} passes{wall}, cache {counters.cache}")
+
+
+def _fact(value: object) -> str:
+    return number(value, "not read") if value is None or isinstance(value, (int, float)) else str(value)
+
+
+def _print_refusal(raw: bytes, console: Console) -> None:
+    """Why there are no counters, where the artifact says so."""
+    why = shapes.decode(Refusal, raw)
+    console.print(legible(f"no counters: {why.refused}: {why.text}"), markup=False)
 
 
 def _table(title: str, *columns: str) -> Table:
     table = Table(
         title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
     )
-    for index, column in enumerate(columns):
-        table.add_column(column, no_wrap=index == 0, overflow="fold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
     return table

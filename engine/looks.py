@@ -45,6 +45,9 @@ def _joined(first: Observation, more: Observation) -> Observation:
     a, b = (msgspec.json.decode(part.artifacts["samples"]) for part in (first, more))
     joined = {**a, **b, "blocks": a["blocks"] + b["blocks"]}
     joined.update((key, a[key]) for key in ("before", "first") if key in a)
+    if "switches" in a and "switches" in b:
+        # What an arm left behind in any look; the state before all of them.
+        joined["switches"] = {key: {**b["switches"].get(key, {}), **left} for key, left in a["switches"].items()}
     if "wall_s" in a and "wall_s" in b:
         joined["wall_s"] = a["wall_s"] + b["wall_s"]
     return replace(first, artifacts={**first.artifacts, "samples": msgspec.json.encode(joined)})

@@ -169,6 +169,8 @@ class Bench:
         found: dict[str, str] = {}
         for role in roles:
             seen = self.executor.extra(self.question(role, source, attempt), text, role)
+            if seen.status == "extra_failed":
+                seen = self.executor.extra(self.question(role, source, attempt), text, role)
             name = draft.keep_role(seen, role) if seen.status == "ok" else None
             if name is not None:
                 found[role] = name

@@ -94,12 +94,12 @@ def print_ground(view: RunView, console: Console) -> None:
 
 
 def table(title: str, left: Iterable[str], right: Iterable[str]) -> Table:
-    """An empty table: text columns on the left, numbers on the right; none of them is cut."""
+    """An empty table: text columns on the left, numbers on the right; a narrow terminal folds what it cannot hold, none is cut."""
     made = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=0, pad_edge=False)
     for head in left:
-        made.add_column(head, no_wrap=True)
+        made.add_column(head, overflow="fold")
     for head in right:
-        made.add_column(head, justify="right", no_wrap=True)
+        made.add_column(head, justify="right", overflow="fold")
     return made
 
 
@@ -116,7 +116,12 @@ def _arms(found: tuple[AblationRow, ...]) -> Table:
 
 def plain(text: str) -> str:
     """A ledger's text as text: no control characters, and nothing that the terminal library would read as markup."""
-    return escape("".join(c if c.isprintable() else "\ufffd" for c in text))
+    return escape(legible(text))
+
+
+def legible(text: str) -> str:
+    """Anyone's text without what could steer a terminal; for where markup is not read."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def _place(group: Group) -> str:

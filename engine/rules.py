@@ -24,6 +24,7 @@ _GAIN_FIELDS = {
     "amdahl": {"signal"},
 }
 TABLES = ("seed", "full")
+_LARGEST = 1_000_000
 
 
 def rules(table: str) -> tuple[Rule, ...]:
@@ -37,11 +38,20 @@ def rules(table: str) -> tuple[Rule, ...]:
         raise BadInput(
             f"unknown rule table {table!r}; expected one of {', '.join(TABLES)}, or a file that ends in .toml"
         )
-    try:
-        text = Path(table).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"rule table {table}: expected a TOML file in UTF-8, found {error}") from None
+    text = read_text(Path(table), f"rule table {table}", "a TOML file in UTF-8")
     return parse_rules(text, where=table, origin=Path(table).name)
+
+
+def read_text(path: Path, what: str, expected: str) -> str:
+    """A person's text file; BadInput, with `what` and `expected`, where it cannot be read, is no UTF-8 or is past 1 MB."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_LARGEST + 1)  # a device or a pipe has no size to ask for
+        if len(raw) > _LARGEST:
+            raise BadInput(f"{what}: expected {expected} of at most {_LARGEST} bytes, found more. Check the path.")
+        return raw.decode("utf-8")
+    except (OSError, ValueError) as error:  # a path with a NUL, bytes that are no UTF-8
+        raise BadInput(f"{what}: expected {expected}, found {error}") from None
 
 
 def seed_rules() -> tuple[Rule, ...]:
@@ -58,7 +68,7 @@ def parse_rules(text: str, where: str, origin: str) -> tuple[Rule, ...]:
     """
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # TOML's own, an integer of too many digits, tables nested too deep
         raise BadInput(f"{where}: not TOML: {error}; correct the file") from error
     entries = document.get("rule")
     if set(document) != {"rule"} or not isinstance(entries, list) or not entries:
@@ -105,8 +115,10 @@ def _seed_rule(entry: dict[str, Any], position: int, where: str) -> Rule:
 
 def _fault(rule: Rule) -> str | None:
     """Why a well-formed entry still makes no sense, or None."""
-    if not rule.name or rule.version < 1 or rule.tier < 0:
-        return f"expected a name, version >= 1 and tier >= 0, found {rule.name!r}, {rule.version}, {rule.tier}"
+    if not rule.name or not rule.name.isprintable() or rule.version < 1 or rule.tier < 0:
+        return (
+            f"expected a printable name, version >= 1 and tier >= 0, found {rule.name!r}, {rule.version}, {rule.tier}"
+        )
     if not rule.clauses:
         return "expected at least one clause; a rule without clauses would fire on every kernel"
     if rule.stop == (rule.prescription is not None):

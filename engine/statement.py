@@ -10,6 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from ..events.errors import UnreadableLedger
 from ..projections.examination import ExaminationView, matrix
 from .report import plain, table
 
@@ -25,7 +26,7 @@ def print_statement(view: ExaminationView, read: Read, console: Console) -> None
         return
     device = plain(view.calibration.device) if view.calibration else "unknown device"
     console.print(f"{plain(registration.purpose)}: {len(registration.subjects)} kernels, measured on {device}")
-    for part in (_pairs(view), _subjects(view, read), _matrix(view), _collectors(view, read)):
+    for part in (_pairs(view), _subjects(view, read), _matrix(view), collectors(view)):
         if part is not None:
             console.print(part)
     if refused := [e for e in view.examined.values() if e.samples is None]:
@@ -67,19 +68,30 @@ def _subjects(view: ExaminationView, read: Read) -> Table | None:
     for examined in view.examined.values():
         if examined.samples is None:
             continue
-        counters: Any = {} if examined.counters is None else msgspec.json.decode(read(examined.counters))
-        wall = counters.get("wall_s")
-        ceiling = examined.signals.get("ceiling_us")
+        counters = {} if examined.counters is None else _object(read, examined.counters)
         made.add_row(
             plain(examined.subject),
-            f"{examined.signals['time_us']:.1f}",
+            _decimals(examined.signals.get("time_us"), 1),
             "-" if examined.floor is None else f"{100 * examined.floor:.2f} %",
-            "-" if ceiling is None else f"{ceiling:.1f}",
-            str(counters.get("passes", "-")),
-            "-" if wall is None else f"{wall:.3f}",
-            examined.tier or "-",
+            _decimals(examined.signals.get("ceiling_us"), 1),
+            plain(str(counters.get("passes", "-"))),
+            _decimals(counters.get("wall_s"), 3),
+            plain(examined.tier or "-"),
         )
-    return made
+    return made if made.row_count else None
+
+
+def _object(read: Read, name: str) -> dict[str, Any]:
+    """An artifact's content; empty where the ledger does not hold what it names, which gpusolver replay says better."""
+    try:
+        found = msgspec.json.decode(read(name))
+    except (UnreadableLedger, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _decimals(value: object, places: int) -> str:
+    return f"{value:.{places}f}" if isinstance(value, float) else "-"
 
 
 def _matrix(view: ExaminationView) -> Table | None:
@@ -88,7 +100,7 @@ def _matrix(view: ExaminationView) -> Table | None:
     if not found:
         return None
     halves = sorted({row.half for row in found})
-    columns = [f"{half}\n{kind}" for half in halves for kind in ("hits", "near misses")]
+    columns = [f"{plain(half)}\n{kind}" for half in halves for kind in ("hits", "near misses")]
     made = table(
         "Planted kernels: the rule fired on its hits, and was silent on its near misses",
         ("rule",),
@@ -104,7 +116,7 @@ def _matrix(view: ExaminationView) -> Table | None:
     return made
 
 
-def _collectors(view: ExaminationView, read: Read) -> Table | None:
+def collectors(view: ExaminationView) -> Table | None:
     """Our counters beside Nsight Compute's: rows within bounds, and every row that is not."""
     if not view.counters:
         return None
@@ -115,11 +127,14 @@ def _collectors(view: ExaminationView, read: Read) -> Table | None:
         )
         for row in compared.rows:
             if not row.within:
-                made.add_row("", plain(row.metric), _number(row.ours), _number(row.theirs), _number(row.bound), "no")
+                made.add_row("", plain(row.metric), number(row.ours), number(row.theirs), number(row.bound), "no")
     return made
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None, absent: str = "none") -> str:
+    """Four digits, or a whole number with its thousands; `absent` for None, which is not 0."""
     if value is None:
-        return "none"
+        return absent
+    if abs(value) > 1e300:  # an integer of a forged artifact may have any number of digits
+        return "out of range"
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"

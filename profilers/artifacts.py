@@ -174,7 +174,7 @@ class Calibration(Artifact, frozen=True):
 
 
 class Timeline(Artifact, frozen=True):
-    """Kernels by call as (start ns, end ns, name), in order of start; device time of each framework operator over all calls."""
+    """Kernels by call as (start ns, end ns, name), in order of start; device time of each framework operator over calls of its own."""
 
     collector: Literal["torch_profiler", "nsys"]
     calls: Annotated[tuple[Annotated[tuple[tuple[Count, Count, str], ...], AtLeastOne], ...], AtLeastOne]

@@ -87,7 +87,7 @@ UNDECIDED = ("interval straddles margin", "too few blocks")
 def look(statistics: Statistics, blocks: int) -> Statistics:
     """The statistics of the look that has `blocks` blocks: that number and a share of the tail. A number between two looks is too few for the next.
 
-    By the union bound the tails of all looks together are the registered one, however early a round ends.
+    By the union bound the tails of all looks together are at most the registered one, however early a round ends.
     """
     if statistics.looks is UNSET:
         return statistics

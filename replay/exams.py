@@ -105,15 +105,21 @@ class Fold:
     def _check_end(self) -> None:
         """At the end every subject was examined, every pair compared as often as registered, and the figures are stated."""
         exam = self._exam
-        if exam.body and (exam.device is None or exam.device[0] > exam.body[0][0]):
-            self._findings.add(exam.body[0][0], "calibration", "DeviceCalibrated before the first kernel", "absent")
+        ended = exam.stated or exam.stopped
+        after = exam.body[0] if exam.body else ended
+        if after is not None and (exam.device is None or exam.device[0] > after[0]):
+            self._findings.add(
+                after[0], "calibration", "DeviceCalibrated before the first kernel and the end", "absent"
+            )
         if exam.stopped is not None:
             seq, stopped = exam.stopped
             due, found = ("plan completed", None, None), (stopped.reason, stopped.rule, stopped.cell)
             self._findings.expect(seq, "stop", due, found, "reason, rule, cell")
             if exam.stated is None:
                 self._findings.add(seq, "order of events", "ExaminationStated before the end", "absent")
-        ended = exam.stated or exam.stopped
+        elif exam.stated is not None:
+            # Figures are stated in the transaction that ends it: without the end, that was cut off afterwards.
+            self._findings.add(exam.stated[0], "order of events", "RunStopped after ExaminationStated", "absent")
         if ended is not None:
             for what in self.missing():
                 self._findings.add(

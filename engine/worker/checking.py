@@ -32,7 +32,8 @@ def gate(device: AnyDevice, request: Gate) -> Reply:
     except LoadError as error:
         return _failed(request, "load_error", str(error))
     try:
-        report = _report(device, request, run)
+        with switches.strict():
+            report = _report(device, request, run)
         inputs = draw(device, request.subject, 0)
         with switches.strict():
             launches, blobs = record_launches(device, lambda: run(*inputs))

@@ -27,7 +27,7 @@ KERNEL = Mode(abi.AUTO_RANGE, abi.KERNEL_REPLAY, 0, 512, "cupti_kernel_replay")
 
 
 class Session:
-    """The profiler of the calling thread's CUDA context; make one per worker and leave it on. Enabling costs a second."""
+    """The profiler of the calling thread's CUDA context, for one metric set (OpenCounters says why)."""
 
     def __init__(self, device: int = 0, cupti: Cupti | None = None) -> None:
         """`device` is the index among visible GPUs. Raises CountersUnavailable and leaves nothing enabled."""
@@ -140,7 +140,11 @@ class Setup:
             raise CountersUnavailable(
                 f"at most {self.mode.most} ranges expected, CUPTI kept {seen.numTotalRanges} and dropped {decoded.numOfRangeDropped}"
             )
-        found = (self._host.evaluate(data, self._known, index) for index in range(seen.numTotalRanges))
+        found = [self._host.evaluate(data, self._known, index) for index in range(seen.numTotalRanges)]
+        # A ratio of nothing to nothing is no number; a count always is. As null it would say that the chip has no such counter.
+        lost = sorted({name for row in found for name in self._known if name.endswith(".sum") and row[name] is None})
+        if lost:
+            raise CountersUnavailable(f"CUPTI gave no number for {len(lost)} counts, such as {', '.join(lost[:3])}")
         return [{name: values.get(name) for name in self.asked} for values in found]
 
     def close(self) -> None:

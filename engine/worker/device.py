@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 FLUSH_BYTES = 256 << 20
-_HOLD_US_MIN, _HOLD_US_MAX = 100.0, 20_000.0
+_HOLD_US_MIN, HOLD_US_MAX = 100.0, 20_000.0
 _FLUSHES_PER_MS = 16  # 256 MB each: 4 TB/s, as the fastest chips read
 
 
@@ -74,7 +74,7 @@ class CudaDevice:
 
     def hold(self, microseconds: float) -> None:
         """Keep the stream busy for that long, within bounds, so that what is queued meanwhile runs without gaps of the host."""
-        self._sleep(int(min(max(microseconds, _HOLD_US_MIN), _HOLD_US_MAX) * self._cycles_per_us))
+        self._sleep(int(min(max(microseconds, _HOLD_US_MIN), HOLD_US_MAX) * self._cycles_per_us))
 
     def time_ns(self, call: Callable[[], Any], hold_us: float, flush: bool = True) -> int:
         """Nanoseconds between events around one call; `hold_us` covers the host's time to queue the call. Cold L2 with `flush`."""

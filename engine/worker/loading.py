@@ -12,6 +12,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from . import switches
+
 # Named by digest and compiled without bytecode caches, so that the code that runs is the code that was hashed.
 _FOLDER = pathlib.Path(os.environ.get("GPUSOLVER_WORKER_FOLDER") or tempfile.mkdtemp(prefix="gpusolver-sources-"))
 _LOADED: dict[str, ModuleType] = {}
@@ -39,7 +41,8 @@ def load_run(source: str) -> Callable[..., Any]:
         path = _FOLDER / f"candidate_{digest}.py"
         path.write_text(source)
         try:
-            _LOADED[digest] = load_path(path, f"candidate_{digest[:24]}")
+            with switches.strict():  # what a source sets while it is imported reaches no one after it
+                _LOADED[digest] = load_path(path, f"candidate_{digest[:24]}")
         except BaseException as error:
             raise LoadError(f"{type(error).__name__}: {error}") from error
     run = getattr(_LOADED[digest], "run", None)

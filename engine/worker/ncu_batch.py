@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
+from ...events.errors import BadInput, ToolFailed
 from ...profilers.metrics import for_chip
 from ...profilers.ncu_calls import AUXILIARY
 from . import ncu_reading
@@ -37,7 +38,7 @@ def collect(
     """Artifacts `counters` (kernel replay, cold) and `ncu_rules` of each request, or a status with its reason.
 
     The metrics of the requests are not looked at: all are asked for `metrics`. No other process may hold the card's
-    counters. ToolFailed where ncu's report cannot be read.
+    counters.
     """
     wanted = for_chip(chip, metrics)
     with TemporaryDirectory(prefix="gpusolver-batch-") as folder:
@@ -47,7 +48,10 @@ def collect(
             text = _profile([*command, str(asked)], wanted, chip, report, limit_s, environment)
         except CountersUnavailable as refused:
             return [Reply(status=f"ncu_{refused.reason}", text=str(refused)) for _ in requests]
-        found = ncu_reading.launches(report, wanted)
+        try:
+            found = ncu_reading.launches(report, wanted)
+        except (BadInput, ToolFailed) as error:
+            return [Reply(status="ncu_failed", text=str(error)) for _ in requests]
         return [_reply(found, ncu_reading.range_name(number), wanted, text) for number in range(len(requests))]
 
 

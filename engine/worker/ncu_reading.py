@@ -48,6 +48,8 @@ def read_report(path: Path, metrics: Sequence[str]) -> dict[str, bytes]:
 def artifacts(found: Sequence[Launch], metrics: Sequence[str], cache: str) -> dict[str, bytes]:
     """The `counters` artifact over these kernels and ncu's answers for each of them."""
     kernels = [launch.kernel for launch in found]
+    # The largest and smallest over several kernels is not that of the call: not listed, for nothing was read.
+    metrics = [name for name in metrics if len(kernels) == 1 or ".max" not in name and ".min" not in name]
     counters = {
         "collector": "ncu",
         "passes": max(launch.passes for launch in found),

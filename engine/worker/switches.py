@@ -43,6 +43,15 @@ _SWITCHES = {
     "cudnn.allow_tf32": _attribute(torch.backends.cudnn, "allow_tf32", False),
     "cudnn.benchmark": _attribute(torch.backends.cudnn, "benchmark", False),
     "cudnn.deterministic": _attribute(torch.backends.cudnn, "deterministic", False),
+    "autocast": Switch(
+        lambda: torch.is_autocast_enabled("cuda"), lambda on: torch.set_autocast_enabled("cuda", on), False
+    ),
+    "deterministic": Switch(torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, False),
+    "flash_sdp": Switch(torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.enable_flash_sdp, True),
+    "mem_efficient_sdp": Switch(
+        torch.backends.cuda.mem_efficient_sdp_enabled, torch.backends.cuda.enable_mem_efficient_sdp, True
+    ),
+    "math_sdp": Switch(torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp, True),
     "default_dtype": Switch(torch.get_default_dtype, torch.set_default_dtype, torch.float32),
     "grad_mode": Switch(torch.is_grad_enabled, _set_grad, True),
 }

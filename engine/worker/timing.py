@@ -10,7 +10,7 @@ import msgspec
 import torch
 
 from . import switches
-from .device import AnyDevice
+from .device import HOLD_US_MAX, AnyDevice
 from .loading import load_reference, load_run
 from .protocol import Compare, Subject, Sweep
 from .telemetry import telemetry
@@ -21,14 +21,15 @@ _WARM_UP_CALLS = 5
 def draw(device: AnyDevice, subject: Subject, index: int) -> tuple[torch.Tensor, ...]:
     """Fresh inputs number `index` of a subject."""
     generator = torch.Generator(device=device.torch_device).manual_seed((subject.seed + index) % (1 << 63))
-    inputs: tuple[torch.Tensor, ...] = load_reference(subject.reference).inputs(
-        subject.shape, generator, device.torch_device
-    )
+    with switches.strict():
+        inputs: tuple[torch.Tensor, ...] = load_reference(subject.reference).inputs(
+            subject.shape, generator, device.torch_device
+        )
     return inputs
 
 
 def host_us(device: AnyDevice, run: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> float:
-    """Warm up, and return the host's time to queue one call, in us (the stream must be held at least that long)."""
+    """Warm up, and return how long to hold the stream, in us: twice the host's longest time to queue a call, and 50, within what can be held."""
     longest = 0.0
     with switches.strict():
         for call in range(_WARM_UP_CALLS):
@@ -38,7 +39,7 @@ def host_us(device: AnyDevice, run: Callable[..., Any], inputs: tuple[torch.Tens
             if call >= 2:  # the first calls compile and load
                 longest = max(longest, (time.perf_counter_ns() - start) / 1000.0)
     device.synchronize()
-    return 2.0 * longest + 50.0
+    return min(2.0 * longest + 50.0, HOLD_US_MAX)
 
 
 def sample(

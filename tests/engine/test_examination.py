@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,12 @@ def story(text: str) -> Kernel:
     """The scalar product of the story, and a copy of it that takes 3 % longer."""
     kernel = matmul_story(text.removesuffix("# slower\n"))
     return replace(kernel, ns=kernel.ns * 103 // 100) if text.endswith("# slower\n") else kernel
+
+
+def afterwards(text: str) -> Kernel:
+    """The same kernels a few ns slower, for another process: a stand-in that starts anew would repeat its samples."""
+    kernel = story(text)
+    return replace(kernel, ns=kernel.ns + 7)
 
 
 def asked(times: int = 3) -> ExaminationRequest:
@@ -105,7 +113,8 @@ def test_an_interrupted_examination_goes_on_where_it_was(tmp_path: Path) -> None
     play(path, asked(), executor)
     after = stored(path)
     assert after[: len(before)] == before
-    assert executor.calls["gate"] == 0 and executor.calls["compare"] == 6 - 4
+    # One gate: the side of the second pair that is no subject, whose outcome no event holds.
+    assert executor.calls["gate"] == 1 and executor.calls["compare"] == 6 - 4
     assert len(only((row.event for row in after), KernelExamined)) == 3
     assert_verifies(path)
 
@@ -116,6 +125,60 @@ def test_an_unfinished_examination_is_not_finished_by_another_command(tmp_path: 
         play(path, asked(), FakeExecutor(story, faults={("compare", 4): "worker_lost"}))
     with pytest.raises(BadInput, match="registered otherwise"):
         play(path, asked(times=4))
+
+
+def test_an_unfinished_examination_is_not_finished_by_other_rules(tmp_path: Path) -> None:
+    """Rules are seeded, not registered: answers of others would not follow from the ledger's own table."""
+    path = tmp_path / "l.db"
+    with pytest.raises(BadInput):
+        play(path, asked(), FakeExecutor(story, faults={("compare", 4): "worker_lost"}))
+    with pytest.raises(BadInput, match="registered otherwise"):
+        play(path, replace(asked(), rules=seed_rules()[1:]))
+
+
+def timeline(end: int) -> bytes:
+    """One call with one kernel of `end` ns."""
+    return b'{"collector": "nsys", "calls": [[[0, %d, "made_up"]]], "operators": null}' % end
+
+
+def test_a_kernel_examined_with_one_timeline_is_not_finished_with_another(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    pair = Pair(name="same", subject="scalar", left=SCALAR.source, right=SCALAR.source, times=2, truth="SAME")
+
+    def with_timeline(end: int) -> ExaminationRequest:
+        subject = replace(SCALAR, given={"timeline": timeline(end)})
+        return ExaminationRequest(purpose="a test", subjects=(subject,), pairs=(pair,), rules=seed_rules())
+
+    with pytest.raises(BadInput, match="worker_lost"):
+        play(path, with_timeline(300_000), FakeExecutor(story, faults={("compare", 2): "worker_lost"}))
+    with pytest.raises(BadInput, match="with another timeline"):
+        play(path, with_timeline(200_000))
+    play(path, with_timeline(300_000))
+    assert_verifies(path)
+
+
+@pytest.mark.parametrize("turn", range(1, 13))
+def test_a_killed_examination_goes_on(tmp_path: Path, turn: int) -> None:
+    """SIGKILL at each of its measurements (ceilings, three kernels of three, comparisons): nothing is measured twice."""
+    path = tmp_path / "l.db"
+    child = os.fork()
+    if child == 0:
+        seen = iter(range(1, 100))
+
+        def kill(stage: str) -> None:
+            if next(seen) == turn:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        play(path, asked(), FakeExecutor(story, before=kill))
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    before = stored(path)
+    play(path, asked(), FakeExecutor(afterwards))
+    after = stored(path)
+    assert after[: len(before)] == before
+    assert len(only((row.event for row in after), KernelExamined)) == 3
+    assert len(only((row.event for row in after), PairCompared)) == 6
+    assert_verifies(path)
 
 
 def test_two_examinations_share_a_ledger(tmp_path: Path) -> None:
@@ -145,3 +208,18 @@ def test_the_tables_say_what_was_found(tmp_path: Path) -> None:
         "A/A noise floor",
     ):
         assert words in text, words
+
+
+def test_a_wrong_side_of_a_pair_is_refused_before_it_is_timed(tmp_path: Path) -> None:
+    """A faster kernel that computes something else would be called FASTER."""
+    path = tmp_path / "l.db"
+    broken = PROBLEM.start + "# broken\n"
+    pair = Pair(name="wrong", subject="scalar", left=SCALAR.source, right=broken, times=2, truth="FASTER")
+    request = ExaminationRequest(purpose="a test", subjects=(SCALAR,), pairs=(pair,), rules=seed_rules())
+
+    def kernels(text: str) -> Kernel:
+        return replace(matmul_story(SCALAR.source), errors=(0.5, 2.0)) if text == broken else story(text)
+
+    with pytest.raises(BadInput, match="wrong: expected two right kernels, found one that its gate refuses: wrong_result"):
+        play(path, request, FakeExecutor(kernels))
+    assert not only((row.event for row in stored(path)), PairCompared)

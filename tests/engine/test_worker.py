@@ -209,6 +209,29 @@ def test_b67_a_switch_that_one_candidate_leaves_on_does_not_reach_the_next(execu
     assert gate(executor, reads) == ("passed", "within limits")
 
 
+@pytest.mark.parametrize(
+    "leak",
+    [
+        "torch.set_default_dtype(torch.float64)",
+        "torch.set_autocast_enabled('cuda', True)",
+        "torch.use_deterministic_algorithms(True)",
+        "torch.backends.cuda.enable_flash_sdp(False)",
+        "torch.set_grad_enabled(False)",
+    ],
+)
+@pytest.mark.parametrize("where", ["on import", "in a call"])
+def test_b67_no_switch_reaches_the_next_candidate(executor: LocalExecutor, leak: str, where: str) -> None:
+    """Set while it is imported or while it runs: the next one is gated on inputs as registered, and finds every switch strict."""
+    leaves = HONEST + f"\n{leak}\n" if where == "on import" else HONEST.replace("    return", f"    {leak}\n    return")
+    gate(executor, leaves)
+    strict = (
+        "    assert torch.get_default_dtype() is torch.float32 and not torch.is_autocast_enabled('cuda')\n"
+        "    assert not torch.are_deterministic_algorithms_enabled() and torch.backends.cuda.flash_sdp_enabled()\n"
+        "    assert torch.is_grad_enabled()\n    return"
+    )
+    assert gate(executor, HONEST.replace("    return", strict)) == ("passed", "within limits")
+
+
 def test_a_strict_matrix_product_passes_strictly_on_the_cpu(executor: LocalExecutor) -> None:
     """The starting kernel and its flagged copy compute the same on a CPU: the flag alone is no wrong precision."""
     problem = load("kb_matmul_scalar")

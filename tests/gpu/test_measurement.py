@@ -137,11 +137,13 @@ def test_energy_per_call_is_power_times_time(gpu: LocalExecutor) -> None:
 def test_nsight_computes_own_rules_are_read(gpu: LocalExecutor) -> None:
     """A softmax at the copy ceiling: the Speed-of-Light rule says high throughput; a source that fails spoils no other's profile."""
     problem = load("kb_softmax")
-    broken = "PRECISION = \"ieee\"\n\n\ndef run(x):\n    raise RuntimeError(\"no\")\n"
+    broken = 'PRECISION = "ieee"\n\n\ndef run(x):\n    raise RuntimeError("no")\n'
     good, bad = gpu.ncu([(question(problem), problem.start), (question(problem), broken)], plan(()).metrics)
     assert good.status == "ok" and bad.status != "ok"
     (kernel,) = msgspec.json.decode(good.artifacts["ncu_rules"])["kernels"]
     said = {rule["id"]: rule for rule in kernel["rules"]}
     assert "High Throughput" in said["SOLBottleneck"]["title"]
     counted = msgspec.json.decode(good.artifacts["counters"])
-    assert counted["collector"] == "ncu" and counted["metrics"]["dram__bytes_read.sum"] == pytest.approx(8192 * 8192 * 4, rel=0.03)
+    assert counted["collector"] == "ncu" and counted["metrics"]["dram__bytes_read.sum"] == pytest.approx(
+        8192 * 8192 * 4, rel=0.03
+    )

@@ -39,6 +39,18 @@ def put(path: Path, content: object) -> str:
     return add_artifact(path, compact(content).encode())
 
 
+def nothing_examined(events: list[Line], path: Path) -> list[Line]:
+    """An examination of no kernel, at its end, on no device."""
+    registered, stated, stopped = (
+        first(events, k) for k in ("ExaminationRegistered", "ExaminationStated", "RunStopped")
+    )
+    registered.body.update(subjects=[], pairs=[])
+    stated.body["figures"] = {
+        name: 0.0 for name in ("counters/compared", "counters/within", "examined/passed", "examined/refused")
+    }
+    return [registered, stated, stopped]
+
+
 def field(kind: str, name: str, value: object, **where: object) -> Change:
     """Another value in a field of the first such event; a function is given what is there."""
 
@@ -470,6 +482,8 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     "an end for another reason": (field("RunStopped", "reason", "no rule fires"), "stop"),
     "an end by a rule": (field("RunStopped", "rule", "saturated"), "stop"),
     "an end, and more": (again("RunStopped"), "order of events"),
+    "figures without an end": (without("RunStopped"), "order of events"),
+    "an end without anything": (nothing_examined, "calibration"),
     "no registration": (without("ExaminationRegistered"), "registration"),
     "a registration in the middle": (moved("ExaminationRegistered", 4), "order of events"),
     "an event in a run's stream": (other_stream, "stream"),
