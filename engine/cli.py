@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..events.errors import BadInput, GpuSolverError
 from ..events.writer import LedgerWriter
 from ..problems.contract import names
-from .devices import DEVICES, default_recording, open_executor
+from .devices import DEVICES, default_recording, open_executor, refuse_packaged
 from .executor import Executor
 from .registration import REFERENCE_BATCH, RunRequest, check_request, register
 from .run import Run
@@ -61,6 +61,7 @@ def run_command(
             raise BadInput(f"--resume: expected the ledger of an unfinished run, found no file {ledger}")
         if not resume:
             check_request(request)
+        refuse_packaged(ledger)
         executor = open_executor(device, recording)
         source = recording or default_recording()
         if executor.origin is not None and ledger.resolve() == source.resolve():
@@ -83,7 +84,7 @@ def report_command(ledger: pathlib.Path) -> None:
     from ..events.reader import LedgerReader
     from ..projections.examination import fold as fold_examinations
     from ..projections.runs import fold
-    from .report import print_ground, print_report
+    from .report import plain, print_ground, print_report
     from .statement import print_statement
 
     console = Console()
@@ -91,11 +92,11 @@ def report_command(ledger: pathlib.Path) -> None:
         with LedgerReader(ledger) as reader:
             records = [(stored.stream, stored.event) for stored in reader.recorded()]
             for run, view in fold(records).items():
-                console.rule(run)
+                console.rule(plain(run))
                 print_ground(view, console)
                 print_report(view, console)
             for exam, examination in fold_examinations(records).items():
-                console.rule(exam)
+                console.rule(plain(exam))
                 print_statement(examination, reader.artifact, console)
     except GpuSolverError as error:
         raise click.ClickException(str(error)) from error

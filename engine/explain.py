@@ -40,7 +40,7 @@ def print_explanation(view: ExaminationView, subject: str, read: Read, console: 
         if "timeline" in examined.extras
         else None,
     )
-    console.print(_time(examined))
+    console.print(_time(examined, seen.samples.clock))
     if seen.timeline is not None:
         console.print(_kernels(seen.timeline))
     console.print(_signals(examined, seen))
@@ -114,13 +114,15 @@ def _print_head(view: ExaminationView, examined: KernelExamined, console: Consol
 # --- where the time goes ----------------------------------------------------------------------------------------------
 
 
-def _time(examined: KernelExamined) -> Table:
+def _time(examined: KernelExamined, clock: str) -> Table:
     """Measured time beside what physics and the measured ceilings allow."""
     seen = examined.signals
     table = _table("Where the time goes (cold L2 unless a row says warm)", "what", "us", "of the time", "meaning")
     total = seen.get("time_us", 0.0)
+    # The stand-in's times must not pass for a GPU's.
+    by = "CUDA events, L2 flushed before each call" if clock == "cuda_event" else "by the CPU's clock: measures no GPU"
     rows = (
-        ("time_us", "measured", "lower median of the samples, CUDA events, L2 flushed before each call"),
+        ("time_us", "measured", f"lower median of the samples, {by}"),
         ("span_us", "span of its kernels", "first start to last end, CUPTI activity records: the second clock"),
         ("floor_us", "floor", "bytes that must move at the measured copy rate, or arithmetic at the data sheet's peak"),
         ("ceiling_us", "ceiling", "the same with the measured rates of library products"),

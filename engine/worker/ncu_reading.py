@@ -49,7 +49,7 @@ def artifacts(found: Sequence[Launch], metrics: Sequence[str], cache: str) -> di
     """The `counters` artifact over these kernels and ncu's answers for each of them."""
     kernels = [launch.kernel for launch in found]
     # The largest and smallest over several kernels is not that of the call: not listed, for nothing was read.
-    metrics = [name for name in metrics if len(kernels) == 1 or ".max" not in name and ".min" not in name]
+    metrics = [name for name in metrics if len(kernels) == 1 or (".max" not in name and ".min" not in name)]
     counters = {
         "collector": "ncu",
         "passes": max(launch.passes for launch in found),

@@ -92,6 +92,19 @@ def test_explain_keeps_what_it_prints(machine: FakeExecutor) -> None:
     assert_verifies(Path("l.db"))
 
 
+def test_times_of_the_stand_in_do_not_pass_for_a_gpus(forged: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(forged, tmp_path / "ledger.db"))
+    standing_in = {"clock": "cpu_wall", "cache": "unknown", "unit": "ns", "blocks": [[2000, 2000, 2000, 2000]]}
+    change = artifact_of("KernelExamined", "samples", json.dumps(standing_in).encode())
+
+    def stand_in(events: list[Line]) -> None:
+        change(events, path)
+
+    rewrite(path, stand_in)
+    said = told(invoke("explain", "kb_softmax", "--recording", path))
+    assert "measures no GPU" in said and "CUDA events" not in said
+
+
 def test_a_report_of_ncu_is_compared_with(machine: FakeExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     """One metric in it that we count too, 60 beside 90 (a third off, over 3 %), and one rule's words."""
     occupancy = "sm__warps_active.avg.pct_of_peak_sustained_active"

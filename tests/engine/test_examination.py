@@ -220,6 +220,8 @@ def test_a_wrong_side_of_a_pair_is_refused_before_it_is_timed(tmp_path: Path) ->
     def kernels(text: str) -> Kernel:
         return replace(matmul_story(SCALAR.source), errors=(0.5, 2.0)) if text == broken else story(text)
 
-    with pytest.raises(BadInput, match="wrong: expected two right kernels, found one that its gate refuses: wrong_result"):
+    with pytest.raises(
+        BadInput, match="wrong: expected two right kernels, found one that its gate refuses: wrong_result"
+    ):
         play(path, request, FakeExecutor(kernels))
     assert not only((row.event for row in stored(path)), PairCompared)
