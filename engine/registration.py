@@ -21,7 +21,9 @@ from .rules import rules
 
 REFERENCE_BATCH = ("kb_softmax", "kb_layernorm", "kb_reduce", "kb_matmul_scalar")
 POLICY = Policy(credible_num=19, credible_den=20)
-STATISTICS = Statistics(blocks=80, tail_num=1, tail_den=100, margin=0.01, floor_multiple=2.0, looks=(20, 40, 80))
+STATISTICS = Statistics(
+    blocks=320, tail_num=1, tail_den=100, margin=0.01, floor_multiple=2.0, looks=(20, 40, 80, 160, 320)
+)
 _ROOMS = ("engine", "events", "profilers", "projections", "problems")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,7 +41,7 @@ def collect(
     The metrics of the requests are not looked at: all are asked for `metrics`. No other process may hold the card's
     counters.
     """
-    wanted = for_chip(chip, metrics)
+    wanted, began = for_chip(chip, metrics), time.perf_counter()
     with TemporaryDirectory(prefix="gpusolver-batch-") as folder:
         asked, report = Path(folder, "requests"), Path(folder, "report.ncu-rep")
         asked.write_bytes(msgspec.msgpack.encode(list(requests)))
@@ -52,7 +53,9 @@ def collect(
             found = ncu_reading.launches(report, wanted)
         except (BadInput, ToolFailed) as error:
             return [Reply(status="ncu_failed", text=str(error)) for _ in requests]
-        return [_reply(found, ncu_reading.range_name(number), wanted, text) for number in range(len(requests))]
+        each_s = (time.perf_counter() - began) / max(1, len(requests))
+        names = [ncu_reading.range_name(number) for number in range(len(requests))]
+        return [_reply(found, name, wanted, text, each_s) for name in names]
 
 
 def _profile(
@@ -74,8 +77,8 @@ def _profile(
     return text
 
 
-def _reply(found: Sequence[ncu_reading.Launch], name: str, metrics: Sequence[str], text: str) -> Reply:
+def _reply(found: Sequence[ncu_reading.Launch], name: str, metrics: Sequence[str], text: str, wall_s: float) -> Reply:
     own = [launch for launch in found if name in launch.ranges]
     if not own:
         return Reply(status="ncu_failed", text=f"no kernel was profiled in range {name}: {text[-1500:]}")
-    return Reply(status="ok", artifacts=ncu_reading.artifacts(own, metrics, "cold"))
+    return Reply(status="ok", artifacts=ncu_reading.artifacts(own, metrics, "cold", wall_s))

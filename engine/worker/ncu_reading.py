@@ -45,8 +45,10 @@ def read_report(path: Path, metrics: Sequence[str]) -> dict[str, bytes]:
     return artifacts(launches(path, metrics), metrics, "unknown")
 
 
-def artifacts(found: Sequence[Launch], metrics: Sequence[str], cache: str) -> dict[str, bytes]:
-    """The `counters` artifact over these kernels and ncu's answers for each of them."""
+def artifacts(
+    found: Sequence[Launch], metrics: Sequence[str], cache: str, wall_s: float | None = None
+) -> dict[str, bytes]:
+    """The `counters` artifact over these kernels and ncu's answers for each of them; `wall_s` is their share of ncu's time."""
     kernels = [launch.kernel for launch in found]
     # The largest and smallest over several kernels is not that of the call: not listed, for nothing was read.
     metrics = [name for name in metrics if len(kernels) == 1 or (".max" not in name and ".min" not in name)]
@@ -58,6 +60,8 @@ def artifacts(found: Sequence[Launch], metrics: Sequence[str], cache: str) -> di
         "metrics": aggregate(kernels, metrics),
         "kernels": [kernel.name for kernel in kernels],
     }
+    if wall_s is not None:
+        counters["wall_s"] = wall_s
     rules = {"tool": "ncu", "kernels": [{"kernel": launch.kernel.name, "rules": launch.rules} for launch in found]}
     return {"counters": msgspec.json.encode(counters), "ncu_rules": msgspec.json.encode(rules)}
 

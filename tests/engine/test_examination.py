@@ -69,7 +69,7 @@ def test_an_examination_verifies_and_states_what_it_found(tmp_path: Path) -> Non
 
 
 def test_a_decisive_pair_ends_at_its_first_look(tmp_path: Path) -> None:
-    """Registered looks are 20, 40 and 80 blocks; noise of 0.2 % leaves nothing to doubt after 20."""
+    """Registered looks are 20, 40, 80, 160 and 320 blocks; noise of 0.2 % leaves nothing to doubt after 20."""
     path = tmp_path / "l.db"
     play(path, asked())
     compared = only((row.event for row in stored(path)), PairCompared)

@@ -199,7 +199,7 @@ def test_ncu_agrees_with_cupti(gpu: LocalExecutor, tmp_path: pathlib.Path) -> No
     subject = Subject(reference=load(SCALAR).reference, shape=problem.shape, seed=1)
     request = Count(subject=subject, source=problem.start, metrics=tuple(ours))
     path = tmp_path / "request"
-    path.write_bytes(msgspec.msgpack.encode(request))
+    path.write_bytes(msgspec.msgpack.encode([request]))
     os.environ.setdefault("PYTHONPATH", os.getcwd())
     theirs = collect([sys.executable, "-m", "gpusolver.engine.worker.once", str(path)], tuple(ours), "GH100", 120.0)
     found = theirs.counters["metrics"]

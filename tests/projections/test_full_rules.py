@@ -41,7 +41,7 @@ HOT = {"ceiling_headroom": 4.0, "hot_share": 1.0}
 TABLE = [
     Row("noisy", {"spread": 0.1}, ({"spread": 0.0999},)),
     Row("throttled", {"throttled": 1}, ({"throttled": 0},)),
-    Row("clocks_disagree", {"clock_gap": 0.0501}, ({"clock_gap": 0.05},)),
+    Row("clocks_disagree", {"clock_gap": 0.1501}, ({"clock_gap": 0.15},)),
     Row("rate_saturated", {"rate_frac": 0.85}, ({"rate_frac": 0.849},)),
     Row(
         "tensor_opportunity",
