@@ -1,4 +1,4 @@
-"""What an examination says of one kernel, as tables: where its time goes, every signal with its evidence, every rule's answer. Computes nothing."""
+"""What an examination says of one kernel, as tables: where its time goes, every signal with its evidence, every rule's answer. Decides nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of an examination for people: pairs, confusion matrix, two collectors, cost. Computes nothing that is not a projection."""
+"""The tables of an examination for people: pairs, confusion matrix, two collectors, cost. Decides nothing."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _read(nvml: Any, at: Any) -> dict[str, float]:
         "temperature_c": int(nvml.nvmlDeviceGetTemperature(at, nvml.NVML_TEMPERATURE_GPU)),
         "power_w": nvml.nvmlDeviceGetPowerUsage(at) / 1000.0,
     }
-    # The bits show this instant only; the totals, differenced, show throttling between two readings.
+    # The bits show this instant only. The totals are facts for people: their difference is the throttling between two readings.
     for name, policy in (("power", nvml.NVML_PERF_POLICY_POWER), ("thermal", nvml.NVML_PERF_POLICY_THERMAL)):
         with contextlib.suppress(nvml.NVMLError):
             found[f"{name}_throttled_ns"] = int(nvml.nvmlDeviceGetViolationStatus(at, policy).violationTime)
