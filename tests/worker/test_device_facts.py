@@ -46,7 +46,34 @@ def test_samples_of_a_pair_are_each_flushed_and_held() -> None:
     device = Watched()
     found = json.loads(timing.compare(device, Compare(subject=SUBJECT, left=SOURCE, right=SOURCE, blocks=3)))
     assert found["cache"] == "unknown" and len(found["blocks"]) == 3
-    assert device.seen == [(True, True)] * 12
+    assert device.seen == [(True, True)] * 15  # each block begins with a call that is not kept
+
+
+class Scripted(CpuDevice):
+    """A CPU whose timed calls take what is written in the output, and the first after new inputs 1000 ns more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order: list[int] = []
+        self.fresh = False
+
+    def synchronize(self) -> None:
+        self.fresh = True  # `compare` waits for the device after it has drawn
+
+    def time_ns(self, call: Callable[[], Any], hold_us: float, flush: bool = True) -> int:
+        own = int(call())
+        self.order.append(own)
+        extra, self.fresh = 1000 * self.fresh, False
+        return own + extra
+
+
+def test_blocks_are_abba_and_baab_in_turn_and_the_first_call_after_new_inputs_is_not_kept() -> None:
+    """A takes 100 ns and B 200 ns: whatever the order, each block is (A, B, B, A), and nobody pays for new inputs."""
+    device = Scripted()
+    left, right = "def run(x):\n    return 100\n", "def run(x):\n    return 200\n"
+    found = json.loads(timing.compare(device, Compare(subject=SUBJECT, left=left, right=right, blocks=2, first=4)))
+    assert found["blocks"] == [[100, 200, 200, 100]] * 2
+    assert device.order == [100, 100, 200, 200, 100, 200, 200, 100, 100, 200]
 
 
 def test_limits_are_the_drivers(monkeypatch: pytest.MonkeyPatch) -> None:
