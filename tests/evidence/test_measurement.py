@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from statistics import mean, median
 from typing import Any
 
 import msgspec
 import pytest
 
 from gpusolver.engine.rules import rules
-from gpusolver.events.model import KernelExamined, Profiled, RuleRetired
+from gpusolver.events.model import KernelExamined, PairCompared, Profiled, RuleRetired
 from gpusolver.events.reader import LedgerReader
 from gpusolver.projections.examination import ExaminationView, fold, matrix
 from gpusolver.projections.matcher import answers
@@ -132,3 +133,23 @@ def test_todays_table_gives_the_same_answers_on_the_recorded_signals() -> None:
             )
             fired = {answer.rule for answer in said if answer.answer == "fires"}
             assert set(subject.fires) <= fired and not set(subject.silent) & fired, subject.name
+
+
+def test_the_first_call_after_new_inputs_was_slower_and_always_was_as() -> None:
+    """Means of the four calls of a block on the 4.9 us kernel, and the median ratio that followed: why blocks alternate since."""
+    with LedgerReader(FOLDER / "timing.db") as ledger:
+        compared = [row.event for row in ledger.recorded() if isinstance(row.event, PairCompared)]
+        small = [event for event in compared if event.pair == "softmax 512 x 1024"]
+        blocks = [b for event in small for b in msgspec.json.decode(ledger.artifact(event.samples))["blocks"]]
+    assert [round(mean(block[i] for block in blocks)) for i in range(4)] == [5375, 5039, 5004, 5122]
+    medians = [event.interval.median for event in small if event.interval is not None]
+    assert round(median(medians), 4) == 1.0066
+
+
+def test_a_rounds_counters_cost_a_fiftieth_of_a_second_and_a_changed_set_ten_times_that() -> None:
+    with LedgerReader(FOLDER / "rules.db") as ledger:
+        profiled = [row.event for row in ledger.recorded() if isinstance(row.event, Profiled) and row.event.counters]
+        found = [msgspec.json.decode(ledger.artifact(event.counters or "")) for event in profiled]
+    costs = sorted(seen["wall_s"] for seen in found if seen["passes"] <= 4)
+    assert round(median(costs), 2) in (0.02, 0.03) and sum(cost < 0.15 for cost in costs) >= 0.9 * len(costs)
+    assert max(seen["wall_s"] for seen in found) < 0.3
