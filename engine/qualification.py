@@ -15,7 +15,9 @@ from .examining import Pair, Subject
 from .rules import rules
 
 CONTRACT = "tf32-allowed"
-SUITES = ("identical", "slowdown", "planted", "counters")
+AGAIN = ", again"
+"""Ends the name of a subject that is the same kernel a second time."""
+SUITES = ("identical", "slowdown", "planted", "counters", "energy")
 
 
 def request(suite: str, half: str = "", times: int = 120, ncu: bool = False, seed: int = 0) -> ExaminationRequest:
@@ -29,6 +31,7 @@ def request(suite: str, half: str = "", times: int = 120, ncu: bool = False, see
         "slowdown": lambda: _slowdown(times, seed),
         "planted": lambda: _planted(half, ncu, seed),
         "counters": lambda: _counters(seed),
+        "energy": lambda: _energy(seed),
     }
     return made[suite]()
 
@@ -121,15 +124,27 @@ def _planted(half: str, ncu: bool, seed: int) -> ExaminationRequest:
 
 
 def _counters(seed: int) -> ExaminationRequest:
-    """The starting kernels of every problem at every tier, counted in process and by Nsight Compute."""
-    subjects = tuple(_subject(name, load(name), load(name).start) for name in names())
+    """The starting kernels of every problem at every tier, counted in process and by Nsight Compute, twice by each: what a
+    kernel's count does from one call to the next is no disagreement of the collectors.
+    """
+    subjects = tuple(
+        _subject(f"{name}{again}", load(name), load(name).start) for again in ("", AGAIN) for name in names()
+    )
     return ExaminationRequest(
         purpose="the problems, by two collectors",
         subjects=subjects,
         rules=rules("full"),
-        roles=("kernels", "compiled", "energy"),
+        roles=("kernels", "compiled"),
         ncu=tuple(subject.name for subject in subjects),
         seed=seed,
+    )
+
+
+def _energy(seed: int) -> ExaminationRequest:
+    """Energy per call of every problem's starting kernel, without the calls of another collector in between."""
+    subjects = tuple(_subject(name, load(name), load(name).start) for name in names())
+    return ExaminationRequest(
+        purpose="energy of the problems", subjects=subjects, rules=rules("seed"), roles=("energy",), seed=seed
     )
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from ..events.errors import UnreadableLedger
 from ..projections.examination import ExaminationView, matrix
+from .qualification import AGAIN
 from .report import plain, table
 
 Read = Callable[[str], bytes]
@@ -117,17 +118,26 @@ def _matrix(view: ExaminationView) -> Table | None:
 
 
 def collectors(view: ExaminationView) -> Table | None:
-    """Our counters beside Nsight Compute's: rows within bounds, and every row that is not."""
+    """Our counters beside Nsight Compute's: rows within bounds, and every row that is not, with what either collector read
+    otherwise when it counted the same kernel again.
+    """
     if not view.counters:
         return None
-    made = table("Counters in process and by Nsight Compute", ("kernel", "metric"), ("ours", "ncu", "bound", "within"))
+    made = table(
+        "Counters in process and by Nsight Compute",
+        ("kernel", "metric"),
+        ("ours", "ncu", "bound", "within", "ours again", "ncu again"),
+    )
     for name, compared in view.counters.items():
         made.add_row(
             plain(name), "all", "", "", "", f"{sum(row.within for row in compared.rows)} of {len(compared.rows)}"
         )
+        again = view.counters.get(f"{name}{AGAIN}")
+        second = {} if again is None else {row.metric: (number(row.ours), number(row.theirs)) for row in again.rows}
         for row in compared.rows:
             if not row.within:
-                made.add_row("", plain(row.metric), number(row.ours), number(row.theirs), number(row.bound), "no")
+                read = (number(row.ours), number(row.theirs), number(row.bound), "no")
+                made.add_row("", plain(row.metric), *read, *second.get(row.metric, ("", "")))
     return made
 
 

@@ -39,7 +39,10 @@ class DeviceState(Artifact, frozen=True):
 
 
 class Samples(Artifact, frozen=True):
-    """Interleaved timings in ns: blocks of (a, b, b, a), A = against or left, B = source or right."""
+    """Interleaved timings in ns: blocks of (a, b, b, a), A = against or left, B = source or right.
+
+    `throttled_ns` of the `wall_s` seconds that they took, the device held its clocks down for power or heat.
+    """
 
     clock: str
     cache: str
@@ -47,6 +50,8 @@ class Samples(Artifact, frozen=True):
     unit: Literal["ns"] = "ns"
     before: DeviceState | None = None
     after: DeviceState | None = None
+    throttled_ns: FromZero | None = None
+    wall_s: FromZero | None = None
 
 
 class Sweep(Artifact, frozen=True):

@@ -50,6 +50,7 @@ INPUTS: dict[str, tuple[str, ...]] = {
     "rate_frac": ("samples", "problem", "calibration"),
     "spread": ("samples",),
     "throttled": ("samples",),
+    "throttled_frac": ("samples",),
     "sm_clock_frac": ("samples", "calibration"),
     **dict.fromkeys(
         (

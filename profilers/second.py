@@ -113,6 +113,8 @@ def _quality(samples: Samples, times: list[int], limits: DeviceLimits) -> dict[s
     clocks = [state.sm_clock_mhz for state in states if state.sm_clock_mhz is not None]
     if len(bits) == 2:
         found["throttled"] = int(any(value & THROTTLES for value in bits))
+    if samples.throttled_ns is not None and samples.wall_s:
+        found["throttled_frac"] = samples.throttled_ns / 1e9 / samples.wall_s
     if len(clocks) == 2:
         found["sm_clock_frac"] = min(clocks) / limits.sm_clock_mhz
     return found

@@ -25,6 +25,9 @@ Error = Annotated[float, msgspec.Meta(ge=0)] | None
 Shape = tuple[Count, ...]
 
 
+FromZero = Annotated[float, msgspec.Meta(ge=0)] | None
+
+
 class Samples(msgspec.Struct, frozen=True):
     """ABBA blocks in integer nanoseconds: A = against or left, B = source or right."""
 
@@ -34,6 +37,8 @@ class Samples(msgspec.Struct, frozen=True):
     blocks: tuple[tuple[Nanoseconds, Nanoseconds, Nanoseconds, Nanoseconds], ...]
     before: Any = None
     after: Any = None
+    throttled_ns: Any = None
+    wall_s: Any = None
 
     def __post_init__(self) -> None:
         if len(self.blocks) > MOST_BLOCKS:
@@ -51,6 +56,10 @@ class Samples(msgspec.Struct, frozen=True):
     def telemetry(self) -> tuple[Telemetry, Telemetry]:
         """What was read before and after the samples. Raises ValueError where that is not of its shape."""
         return _telemetry(self.before), _telemetry(self.after)
+
+    def held_down(self) -> tuple[float | None, float | None]:
+        """(ns with clocks held down, s that the samples took). Raises ValueError where one is no number from 0."""
+        return msgspec.convert(self.throttled_ns, FromZero), msgspec.convert(self.wall_s, FromZero)
 
     def left(self) -> list[int]:
         """All A samples."""

@@ -67,9 +67,11 @@ def _steadiness(samples: Samples, t: int | None, limits: DeviceLimits) -> dict[s
     before, after = samples.telemetry()
     bits, clocks = (before.bits(), after.bits()), (before.sm_clock_mhz, after.sm_clock_mhz)
     known = bits[0] is not None and bits[1] is not None
+    held, wall = samples.held_down()
     slowest = None if clocks[0] is None or clocks[1] is None else min(clocks[0], clocks[1])
     return {
         "spread": div(b[(3 * (n - 1)) // 4] - b[(n - 1) // 4], t) if b else None,
         "throttled": int(any((found or 0) & THROTTLED for found in bits)) if known else None,
+        "throttled_frac": div(None if held is None else held / 1e9, wall),
         "sm_clock_frac": div(slowest, limits.sm_clock_mhz),
     }

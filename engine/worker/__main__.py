@@ -46,6 +46,7 @@ def _answer(device: Any, request: AnyRequest) -> Reply:
 
     match request:
         case Hello():
+            counters.warm_up(device)
             return Reply(status="ok", facts=identity.facts(device))
         case Calibrate():
             return Reply(status="ok", artifacts={"calibration": calibration.calibrate(device)})

@@ -43,7 +43,14 @@ def test_a_source_of_another_shape_has_no_planted_slowdown() -> None:
 
 def test_the_counters_suite_covers_every_problem_by_both_collectors() -> None:
     asked = request("counters")
-    assert tuple(subject.name for subject in asked.subjects) == names() == asked.ncu
+    named = tuple(subject.name for subject in asked.subjects)
+    assert named == (*names(), *(f"{name}, again" for name in names())) == asked.ncu
+
+
+def test_the_energy_suite_measures_nothing_else() -> None:
+    asked = request("energy")
+    assert tuple(subject.name for subject in asked.subjects) == names()
+    assert (asked.roles, asked.ncu, asked.pairs) == (("energy",), (), ())
 
 
 def test_planted_kernels_expect_one_rule_to_fire_or_to_stay_silent() -> None:
@@ -58,4 +65,4 @@ def test_planted_kernels_expect_one_rule_to_fire_or_to_stay_silent() -> None:
 def test_an_unknown_suite_is_refused() -> None:
     with pytest.raises(BadInput, match="identical"):
         request("identcal")
-    assert len(set(SUITES)) == 4
+    assert len(set(SUITES)) == 5

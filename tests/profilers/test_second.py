@@ -149,6 +149,17 @@ def test_bits_that_say_the_clock_was_held_down(bit: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("throttled_ns", "wall_s", "frac"),
+    [(3e8, 1.5, 0.2), (0.0, 1.5, 0.0), (None, 1.5, None), (3e8, None, None), (3e8, 0.0, None)],
+)
+def test_share_of_the_time_that_clocks_were_held_down(throttled_ns: Any, wall_s: Any, frac: float | None) -> None:
+    taken = replace(samples([(10, 10)] * 3), throttled_ns=throttled_ns, wall_s=wall_s)
+    ceilings = decode(Calibration, msgspec.json.encode(CEILINGS))
+    found = signals(PROBLEM, "tf32-allowed", CHIP, 4000.0, taken, None, None, ceilings)
+    assert found.get("throttled_frac") == pytest.approx(frac)
+
+
+@pytest.mark.parametrize(
     ("before", "after", "throttled", "clock"),
     [
         ({"throttle_bits": 0.0, "sm_clock_mhz": 1980.0}, {"throttle_bits": 0.0, "sm_clock_mhz": 1500.0}, 0, 0.75),

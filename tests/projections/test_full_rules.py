@@ -40,7 +40,7 @@ HOT = {"ceiling_headroom": 4.0, "hot_share": 1.0}
 # amdahl: share s down to s / 4: 1 / (1 - s + s / 4).
 TABLE = [
     Row("noisy", {"spread": 0.1}, ({"spread": 0.0999},)),
-    Row("throttled", {"throttled": 1}, ({"throttled": 0},)),
+    Row("throttled", {"throttled_frac": 0.05}, ({"throttled_frac": 0.049},)),
     Row("clocks_disagree", {"clock_gap": 0.1501}, ({"clock_gap": 0.15},)),
     Row("rate_saturated", {"rate_frac": 0.85}, ({"rate_frac": 0.849},)),
     Row(

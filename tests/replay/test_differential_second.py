@@ -55,17 +55,19 @@ STATE = st.fixed_dictionaries(
 )
 BLOCKS = st.lists(st.tuples(NS, NS, NS, NS), min_size=1, max_size=9)
 SAMPLES = st.builds(
-    lambda blocks, before, after: {
+    lambda blocks, before, after, held: {
         "clock": "cuda_event",
         "cache": "cold",
         "unit": "ns",
         "blocks": blocks,
         "before": before,
         "after": after,
+        **held,
     },
     BLOCKS,
     STATE,
     STATE,
+    st.fixed_dictionaries({}, optional={"throttled_ns": st.integers(0, 10**10), "wall_s": st.floats(0, 10)}),
 )
 PRODUCT = st.fixed_dictionaries({"flop": st.integers(1, 10**12), "ns": st.lists(NS, min_size=1, max_size=3)})
 LIMITS = st.fixed_dictionaries(

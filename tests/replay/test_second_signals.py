@@ -106,6 +106,9 @@ OCCUPANCY = [
         ({"told": {"before": {"throttle_bits": 3, "sm_clock_mhz": 1000}}}, {"throttled": 0.0, "sm_clock_frac": 0.5}),
         ({"told": {"after": {"throttle_bits": 0x81, "sm_clock_mhz": 1950.0}}}, {"sm_clock_frac": 0.95}),
         ({"told": {"after": {"throttle_bits": 0}}}, {"sm_clock_frac": None}),
+        ({"told": {"throttled_ns": 50_000_000, "wall_s": 0.25}}, {"throttled_frac": 0.2}),
+        ({"told": {"throttled_ns": 50_000_000, "wall_s": 0}}, {}),
+        ({"told": {"throttled_ns": 50_000_000}}, {}),
         # occupancy
         ({"kernel": {"registers": None}}, {n: None for n in ("limit_registers", "theoretical_occupancy", "waves", "tail_frac", "occupancy_gap", "registers")}),
         ({"kernel": {"registers": 0}}, {n: None for n in ("limit_registers", "theoretical_occupancy", "waves", "tail_frac", "occupancy_gap")} | {"registers": 0.0}),
