@@ -97,9 +97,21 @@ def explain_command(
     "--ledger", type=click.Path(path_type=pathlib.Path), default=pathlib.Path("qualification.db"), show_default=True
 )
 @click.option("--ncu", is_flag=True, help="Nsight Compute's own rules on the planted hits too (2 s each).")
+@click.option(
+    "--corpus",
+    type=click.Path(path_type=pathlib.Path, exists=True, file_okay=False),
+    help="Folder of candidates for the suite gate; --times says how many hostile ones.",
+)
 @click.option("--seed", type=click.IntRange(-(2**63), 2**63 - 1), default=0, show_default=True)
 def qualify_command(
-    suites: str, half: str, times: int, device: str, ledger: pathlib.Path, ncu: bool, seed: int
+    suites: str,
+    half: str,
+    times: int,
+    device: str,
+    ledger: pathlib.Path,
+    ncu: bool,
+    corpus: pathlib.Path | None,
+    seed: int,
 ) -> None:
     """Put the measurement itself to the test on this GPU: identical arms, a known slowdown, planted bottlenecks, a second collector."""
     try:
@@ -110,7 +122,8 @@ def qualify_command(
             )
         refuse_packaged(ledger)
         words = dict.fromkeys(word.strip() for word in suites.split(",") if word.strip())
-        asked = [request(word, half, times, ncu, seed) for word in words]
+        on = "cpu" if device == "cpu" else "cuda"
+        asked = [request(word, half, times, ncu, seed, corpus, on) for word in words]
         if not asked:
             raise BadInput(f"--suite: expected some of {', '.join(SUITES)}; found none")
         if half and "planted" not in words:

@@ -16,6 +16,7 @@ from ..events.model import (
     Rule,
     RuleSeeded,
     RunStopped,
+    Statistics,
     SubjectDeclared,
 )
 from ..events.writer import LedgerWriter
@@ -45,6 +46,7 @@ class ExaminationRequest(msgspec.Struct, frozen=True, kw_only=True):
     ncu: tuple[str, ...] = ()
     reports: dict[str, Observation] = {}
     seed: int = 0
+    statistics: Statistics = STATISTICS
 
 
 class Examination:
@@ -146,7 +148,7 @@ class Examination:
             purpose=request.purpose,
             subjects=subjects,
             pairs=pairs,
-            statistics=STATISTICS,
+            statistics=self._request.statistics,
             code=code_digests(),
             environment=environment(self._executor),
         )
@@ -165,7 +167,7 @@ class Examination:
             seed=self._request.seed,
             rules=self._request.rules,
             roles=self._request.roles,
-            statistics=STATISTICS,
+            statistics=self._request.statistics,
             chip=calibration.chip,
             copy_gbps=calibration.copy_gbps,
             ceilings=shapes.decode(shapes.Calibration, self._ledger.artifact(calibration.calibration)),

@@ -1,4 +1,4 @@
-"""Executor on this machine's GPU, through one worker process. A lost worker is replaced; the loss is an observation."""
+"""Executor on this machine's GPU, through worker processes. A lost worker is replaced; the loss is an observation."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ import pathlib
 import tempfile
 from collections.abc import Sequence
 
-import msgspec
-
 from ..events.errors import ToolFailed
 from ..events.model import Event, Origin, RunRegistered, Statistics
 from ..profilers.metrics import CHIPS
 from .executor import Observation, Question
+from .refereed import Bout, Fault, observed
 from .worker import ncu_batch
-from .worker.protocol import Calibrate, Compare, Count, Extra, Gate, Message, Reply, Subject, Sweep
-from .worker_process import WorkerProcess
+from .worker.protocol import Calibrate, Count, Extra, Message, Subject
 
 LIMITS_S = {"calibrate": 120.0, "gate": 180.0, "compare": 120.0, "sweep": 300.0, "count": 60.0, "extra": 120.0}
 NCU_START_S, NCU_EACH_S = 60.0, 40.0
@@ -31,73 +29,82 @@ class LocalExecutor:
 
     def __init__(self, device: str = "cuda", index: int = 0, limits_s: dict[str, float] | None = None) -> None:
         self._device = device
-        self._worker = WorkerProcess(device, index)
+        self._bout = Bout(device, index)
         self._limits = {**LIMITS_S, **(limits_s or {})}
-        self._facts = self._worker.hello()
-        self._lock = _device_lock(self._facts.get("uuid", f"{device}-{os.getpid()}"))
+        self._facts = self._bout.facts
+        try:
+            self._lock = _device_lock(self._facts.get("uuid", f"{device}-{os.getpid()}"))
+        except ToolFailed:
+            self._bout.close()
+            raise
 
     def facts(self) -> dict[str, str]:
-        """Environment of the worker."""
+        """Environment of the workers."""
         return self._facts
+
+    @property
+    def worker_pid(self) -> int | None:
+        """Process id of the worker that runs candidates now."""
+        return self._bout.arms.pid
 
     def check(self, registration: RunRegistered) -> None:
         """Whatever can be registered can be measured."""
 
     def calibrate(self) -> Observation:
-        """Ceilings of the device."""
-        return self._ask("calibrate", Calibrate())
+        """Ceilings of the device, by the referee: no candidate may have touched the process that finds them."""
+        self._bout.arms.settle()
+        try:
+            return observed(self._bout.referee(Calibrate(), self._limits["calibrate"]))
+        except Fault as fault:
+            return observed(fault.reply)
 
     def gate(self, question: Question, source: str) -> Observation:
         """A worker that dies or hangs under a candidate is that candidate's outcome, told as a report."""
-        reply = self._worker.ask(Gate(subject=self._subject(question), source=source), self._limits["gate"])
-        if reply.status == "ok":
-            return _observed(reply)
-        outcome = reply.status if reply.status in ("timeout", "worker_lost") else "run_error"
-        content = {"error": {"outcome": outcome, "text": reply.text[:4000]}, "seed": question.seed, "draws": []}
-        report = {**content, "expected": {"shape": [], "dtype": ""}, "trivial": {}, "repeat_equal": False}
-        return Observation(status="ok", artifacts={"report": msgspec.json.encode(report)})
+        return self._bout.gate(self._subject(question), source, question.problem.eager, self._limits["gate"])
 
     def statistics(self) -> Statistics | None:
         """Free to choose."""
         return None
 
     def compare(self, question: Question, left: str, right: str, blocks: int, first: int = 0) -> Observation:
-        """ABBA samples of two sources; block i has the inputs of draw `first` + i."""
-        subject = self._subject(question)
-        return self._ask("compare", Compare(subject=subject, left=left, right=right, blocks=blocks, first=first))
+        """ABBA samples of two sources; each block has inputs of its own."""
+        subject, limit_s = self._subject(question), self._limits["compare"]
+        return self._bout.compare(subject, question.purpose, left, right, blocks, first, limit_s)
 
     def sweep(self, question: Question, template: str, sources: tuple[str, ...]) -> Observation:
         """Samples of every configuration, taken in turn."""
-        return self._ask("sweep", Sweep(subject=self._subject(question), sources=sources, samples=SWEEP_SAMPLES))
+        limit_s = self._limits["sweep"]
+        return self._bout.sweep(self._subject(question), question.purpose, sources, SWEEP_SAMPLES, limit_s)
 
     def count(self, question: Question, source: str, metrics: tuple[str, ...]) -> Observation:
         """Hardware counters over one call."""
-        return self._ask("count", Count(subject=self._subject(question), source=source, metrics=metrics))
+        return self._ask("count", source, Count(subject=self._subject(question), source=source, metrics=metrics))
 
     def extra(self, question: Question, source: str, role: str) -> Observation:
         """An extra measurement; a fault of any kind under it is `extra_failed`, for no verdict waits for it."""
-        seen = self._ask("extra", Extra(subject=self._subject(question), source=source, role=role))
+        seen = self._ask("extra", source, Extra(subject=self._subject(question), source=source, role=role))
         if seen.status == "ok" or seen.status.startswith("extra_"):
             return seen
         return Observation(status="extra_failed", text=f"{seen.status}: {seen.text}")
 
     def ncu(self, asked: Sequence[tuple[Question, str]], metrics: tuple[str, ...]) -> list[Observation]:
-        """One ncu process over all of them. The worker ends first: it may hold the card's counters; the next question starts another."""
+        """One ncu process over all of them. The workers end first: one may hold the card's counters; the next question starts others."""
         if self._device == "cpu":
             return [Observation(status="ncu_unsupported", text="the CPU stand-in has no counters") for _ in asked]
-        self._worker.kill()
+        self._bout.arms.close()
         requests = [Count(subject=self._subject(each), source=source, metrics=metrics) for each, source in asked]
         chip = CHIPS.get(self._facts["compute_capability"], "")
         limit_s = NCU_START_S + NCU_EACH_S * len(requests)
-        replies = ncu_batch.collect(requests, metrics, chip, limit_s, self._worker.environment()) if requests else []
-        return [_observed(reply) for reply in replies]
+        environment = self._bout.server.environment()
+        replies = ncu_batch.collect(requests, metrics, chip, limit_s, environment) if requests else []
+        return [observed(reply) for reply in replies]
 
     def resume(self, events: list[Event]) -> None:
         """Nothing to note: every measurement is a new one."""
 
     def close(self) -> None:
-        """End the worker and free the card."""
-        self._worker.kill()
+        """End the workers and free the card."""
+        self._bout.close()
         os.close(self._lock)
 
     def _subject(self, question: Question) -> Subject:
@@ -105,12 +112,10 @@ class LocalExecutor:
         shape = question.problem.small if self._device == "cpu" else question.problem.shape
         return Subject(reference=question.problem.reference, shape=shape, seed=question.seed)
 
-    def _ask(self, stage: str, message: Message) -> Observation:
-        return _observed(self._worker.ask(message, self._limits[stage]))
-
-
-def _observed(reply: Reply) -> Observation:
-    return Observation(status=reply.status, text=reply.text, artifacts=reply.artifacts, blobs=reply.blobs)
+    def _ask(self, stage: str, source: str, message: Message) -> Observation:
+        worker = self._bout.arms.beside(source)
+        self._bout.arms.settle()
+        return observed(worker.ask(message, self._limits[stage]))
 
 
 def _device_lock(uuid: str) -> int:

@@ -12,6 +12,7 @@ from ..events.model import Statistics
 from ..profilers import artifacts as shapes
 from ..profilers.verdicts import Judgement, is_final
 from .executor import Observation
+from .samples import joined
 
 Ask = Callable[[int, int], Observation]
 """(blocks, index of the first of them) to samples of that many blocks."""
@@ -41,13 +42,6 @@ def sample(ask: Ask, statistics: Statistics, judge: Callable[[shapes.Samples], J
 
 
 def _joined(first: Observation, more: Observation) -> Observation:
-    """Both looks as one samples artifact: blocks in order, the state before the first and after the last, times summed."""
-    a, b = (msgspec.json.decode(part.artifacts["samples"]) for part in (first, more))
-    joined = {**a, **b, "blocks": a["blocks"] + b["blocks"]}
-    joined.update((key, a[key]) for key in ("before", "first") if key in a)
-    if "switches" in a and "switches" in b:
-        # What an arm left behind in any look; the state before all of them.
-        joined["switches"] = {key: {**b["switches"].get(key, {}), **left} for key, left in a["switches"].items()}
-    if "wall_s" in a and "wall_s" in b:
-        joined["wall_s"] = a["wall_s"] + b["wall_s"]
-    return replace(first, artifacts={**first.artifacts, "samples": msgspec.json.encode(joined)})
+    """Both looks as one observation."""
+    whole = joined(*(msgspec.json.decode(part.artifacts["samples"]) for part in (first, more)))
+    return replace(first, artifacts={**first.artifacts, "samples": msgspec.json.encode(whole)})

@@ -21,6 +21,7 @@ from ..problems.contract import Problem
 from ..profilers import artifacts as shapes
 from ..profilers.launches import context, is_inert
 from ..profilers.verdicts import Judgement, credit, judge
+from ..profilers.witnesses import Witnesses, alone_ns, per_call
 from ..projections.cell import CellPlan, CellState, ask, decide, fold, live_rules, must_stop, next_attempt
 from ..projections.matcher import Match
 from .catalogue import candidate_for
@@ -111,18 +112,37 @@ class CellLoop:
         """Gate, inertness, samples and counters of a candidate, and the verdict that they give."""
         round_, attempt = self._state.round, self._state.attempt
         gated = self._bench.gate(draft, round_, attempt, text)
-        inert, samples, fault = False, None, "not measured"
+        inert, samples, fault, busy = False, None, "not measured", None
+        incumbent_wall, alone = self._standing()
+        walls = (incumbent_wall, per_call(gated.report))
+
+        def judged(seen: shapes.Samples) -> Judgement:
+            return self._judge(seen, Witnesses(alone=alone, walls=walls, busy=busy))
+
         if gated.outcome == "passed" and gated.launches is not None:
             mine = shapes.decode(shapes.Launches, draft.artifacts[gated.launches][0])
             inert = is_inert(mine, self._launches(self._incumbent))
             if not inert:
                 live = self._live(draft, gated.launches)
-                timed = self._bench.profile(draft, round_, attempt, text, incumbent, gated.launches, live, self._judge)
-                samples, fault = timed.samples, timed.fault or fault
-        return self._judge(samples, gated.outcome, inert, fault)
+                timed = self._bench.profile(draft, round_, attempt, text, incumbent, gated.launches, live, judged)
+                samples, fault, busy = timed.samples, timed.fault or fault, timed.busy_ns
+        if samples is not None:
+            return judged(samples)
+        return self._judge(None, None, gated.outcome, inert, fault)
+
+    def _standing(self) -> tuple[float | None, float | None]:
+        """(wall-clock ns a call, ns alone) of the incumbent, by its own gate and its own noise floor."""
+        report, floor = self._state.reports.get(self._incumbent), self._state.alone.get(self._incumbent)
+        wall = None if report is None else per_call(shapes.decode(shapes.Report, self._ledger.artifact(report)))
+        return wall, None if floor is None else alone_ns(shapes.decode(shapes.Samples, self._ledger.artifact(floor)))
 
     def _judge(
-        self, samples: shapes.Samples | None, outcome: str = "passed", inert: bool = False, fault: str = ""
+        self,
+        samples: shapes.Samples | None,
+        witnesses: Witnesses | None,
+        outcome: str = "passed",
+        inert: bool = False,
+        fault: str = "",
     ) -> Judgement:
         return judge(
             outcome=outcome,
@@ -134,6 +154,7 @@ class CellLoop:
             chip=self._plan.chip,
             statistics=self._plan.statistics,
             noise_floor=self._state.floors.get(self._incumbent, 0.0),
+            witnesses=witnesses,
         )
 
     def _live(self, draft: Draft, launches: str) -> tuple[Rule, ...]:

@@ -16,6 +16,7 @@ from ..profilers.intervals import interval, noise_floor
 from ..profilers.metrics import plan as planned
 from ..profilers.signals import signals, tier
 from ..profilers.verdicts import Judgement
+from ..profilers.witnesses import busy_ns
 from ..projections.cell import CellPlan
 from .executor import Executor, Observation, Question
 from .looks import sample
@@ -32,18 +33,20 @@ class Interrupted(Exception):
 
 
 class Gated(msgspec.Struct, frozen=True, kw_only=True):
-    """A gated source: outcome, and the digest of its launch list where it ran."""
+    """A gated source: outcome, the digest of its launch list where it ran, and what was observed."""
 
     outcome: str
     launches: str | None
+    report: shapes.Report
 
 
 class Timed(msgspec.Struct, frozen=True, kw_only=True):
-    """ABBA samples of a pair, or the fault that prevented them."""
+    """ABBA samples of a pair, or the fault that prevented them; `busy_ns` of the candidate's call by its counters, where there are any."""
 
     fault: str
     name: str = ""
     samples: shapes.Samples | None = None
+    busy_ns: float | None = None
     origin_seq: int | None = None
 
 
@@ -99,7 +102,7 @@ class Bench:
             origin_seq=seen.origin_seq,
         )
         draft.add(event)
-        return Gated(outcome=outcome, launches=launches)
+        return Gated(outcome=outcome, launches=launches, report=found)
 
     def time(
         self,
@@ -153,7 +156,7 @@ class Bench:
             extras=extras or UNSET,
         )  # fmt: skip
         draft.add(event)
-        return timed
+        return msgspec.structs.replace(timed, busy_ns=busy_ns(seen, self._ceilings))
 
     def _counters(self, draft: Draft, source: str, attempt: int, text: str, metrics: tuple[str, ...]) -> str | None:
         """Digest of the counters, or of the record of why there can be none; a passing fault interrupts the round."""

@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from ..events.errors import BadInput
 from ..problems.contract import Problem, load, names
 from ..problems.planting import planted
 from ..problems.sources import with_config, with_precision
+from .corpus import subjects as subjects_of
 from .examination import ExaminationRequest
 from .examining import Pair, Subject
+from .registration import STATISTICS
 from .rules import rules
 
 CONTRACT = "tf32-allowed"
+_FEW = 10
+"""Blocks that time what passed a gate, where times are not the question."""
 AGAIN = ", again"
 """Ends the name of a subject that is the same kernel a second time."""
-SUITES = ("identical", "slowdown", "planted", "counters", "energy")
+SUITES = ("identical", "slowdown", "planted", "counters", "energy", "gate")
 
 
-def request(suite: str, half: str = "", times: int = 120, ncu: bool = False, seed: int = 0) -> ExaminationRequest:
-    """The examination of a suite; `half` keeps one half of the planted kernels, `times` is comparisons per pair, `ncu` runs
-    Nsight Compute over the planted hits too.
+def request(
+    suite: str,
+    half: str = "",
+    times: int = 120,
+    ncu: bool = False,
+    seed: int = 0,
+    corpus: Path | None = None,
+    device: str = "cuda",
+) -> ExaminationRequest:
+    """The examination of a suite; `half` keeps one half of the planted kernels, `times` is comparisons per pair or hostile
+    candidates of the `corpus`, `ncu` runs Nsight Compute over the planted hits too.
     """
     if suite not in SUITES:
         raise BadInput(f"--suite: expected some of {', '.join(SUITES)}; found {suite!r}")
@@ -32,6 +46,7 @@ def request(suite: str, half: str = "", times: int = 120, ncu: bool = False, see
         "planted": lambda: _planted(half, ncu, seed),
         "counters": lambda: _counters(seed),
         "energy": lambda: _energy(seed),
+        "gate": lambda: _gate(corpus, device, times, seed),
     }
     return made[suite]()
 
@@ -145,6 +160,19 @@ def _energy(seed: int) -> ExaminationRequest:
     subjects = tuple(_subject(name, load(name), load(name).start) for name in names())
     return ExaminationRequest(
         purpose="energy of the problems", subjects=subjects, rules=rules("seed"), roles=("energy",), seed=seed
+    )
+
+
+def _gate(corpus: Path | None, device: str, times: int, seed: int) -> ExaminationRequest:
+    """Hostile candidates one after the other, each with an honest one behind it, which must find the place unharmed."""
+    if corpus is None:
+        raise BadInput("--suite gate: expected --corpus DIR, a folder of candidates with a corpus.toml, found none")
+    return ExaminationRequest(
+        purpose=f"{times} hostile candidates, each followed by an honest one",
+        subjects=subjects_of(corpus, device, times),
+        rules=rules("seed"),
+        seed=seed,
+        statistics=replace(STATISTICS, blocks=_FEW, looks=UNSET),
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from .. import __version__
 from ..events.errors import BadInput
-from ..events.model import Cell, ClaimRegistered, Policy, RunRegistered, Statistics
+from ..events.model import Bounds, Cell, ClaimRegistered, Policy, RunRegistered, Statistics
 from ..problems.contract import CONTRACTS, declared, load
 from ..projections.cell import arm_policy
 from .executor import Executor
@@ -22,7 +22,13 @@ from .rules import rules
 REFERENCE_BATCH = ("kb_softmax", "kb_layernorm", "kb_reduce", "kb_matmul_scalar")
 POLICY = Policy(credible_num=19, credible_den=20)
 STATISTICS = Statistics(
-    blocks=320, tail_num=1, tail_den=100, margin=0.01, floor_multiple=2.0, looks=(20, 40, 80, 160, 320)
+    blocks=320,
+    tail_num=1,
+    tail_den=100,
+    margin=0.01,
+    floor_multiple=2.0,
+    looks=(20, 40, 80, 160, 320),
+    bounds=Bounds(alone=0.05, wall_slack_ns=200_000, busy=0.8),
 )
 _ROOMS = ("engine", "events", "profilers", "projections", "problems")
 

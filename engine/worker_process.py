@@ -1,159 +1,137 @@
-"""The engine's end of a GPU worker: starts it, asks with a time limit, kills and replaces it. Never imports torch."""
+"""The engine's end of one worker: asks with a time limit, and ends it with all that it started. Never imports torch."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import pathlib
 import select
 import signal
-import subprocess
+import socket
 import sys
-import tempfile
 import time
-from typing import IO
 
 import msgspec
 
-from .. import __path__ as package_path
 from ..events.errors import ToolFailed
+from .fork_client import ForkClient
 from .worker.protocol import LENGTH, MAX_FRAME, Hello, Message, Reply, frame
 
-START_LIMIT_S = 120.0
-_SWEEP_LIMIT_S = 5.0
+HELLO_LIMIT_S = 120.0
+_LAST_WORDS_S = 5.0
 
 
 class WorkerProcess:
-    """One worker on one device. `ask` always returns within its limit; a worker that does not answer is replaced."""
+    """One worker. `ask` always returns within its limit; a worker that does not answer is ended, and asked again it is `worker_lost`."""
 
-    def __init__(self, device: str = "cuda", index: int = 0) -> None:
-        self._device, self._index = device, index
-        self._folder = tempfile.TemporaryDirectory(prefix="gpusolver-worker-")  # sources and log; gone with this object
-        self._log = pathlib.Path(self._folder.name, "log")
-        self._log.touch()
-        self._child: subprocess.Popen[bytes] | None = None
-        self.started = 0
+    def __init__(self, server: ForkClient, warm: bool = False) -> None:
+        """Fork it, and ask it to warm up where `warm`; `hello` waits for that."""
+        self._server = server
+        self._pid: int | None
+        self._pid, self._socket = server.fork()
+        self._waiting, self._last = 0, Reply(status="ok")
+        self.begin(Hello(warm=warm))
 
     @property
     def pid(self) -> int | None:
-        """Process id of the live worker, None when there is none."""
-        return None if self._child is None else self._child.pid
+        """Its process id; None once it has ended. A candidate may have ended it from another process: that is noticed here."""
+        if self._pid is not None and _closed(self._socket):
+            self._last = self._lost()
+        return self._pid
+
+    def begin(self, message: Message) -> None:
+        """Ask and do not wait: `hello` does."""
+        try:
+            self._wake()
+            _send_within(self._socket, message, time.monotonic() + _LAST_WORDS_S)
+            self._waiting += 1
+        except (OSError, TimeoutError):
+            self._last = self._lost()
+
+    def hello(self) -> Reply:
+        """The answer to the last question that was begun, as soon as it has come; that of a worker that was lost on the way."""
+        while self._waiting and self._pid is not None:
+            self._waiting -= 1
+            self._wake()
+            self._last = self._answer(time.monotonic() + HELLO_LIMIT_S, HELLO_LIMIT_S)
+        return self._last
 
     def ask(self, message: Message, limit_s: float) -> Reply:
         """The worker's reply, or a Reply whose status is `timeout` or `worker_lost`."""
-        if self._child is None:
-            self._start()
-        assert self._child is not None and self._child.stdin is not None and self._child.stdout is not None
+        greeting = self.hello()
+        if self.pid is None:
+            return Reply(status="worker_lost", text=greeting.text)
+        deadline = time.monotonic() + limit_s
         try:
-            deadline = time.monotonic() + limit_s
-            _send_within(self._child.stdin, message, deadline)
-            payload = _receive_within(self._child.stdout, deadline)
+            self._wake()
+            _send_within(self._socket, message, deadline)
+        except TimeoutError:
+            return self._timeout(limit_s)
+        except OSError:
+            return self._lost()
+        return self._answer(deadline, limit_s)
+
+    def kill(self) -> int | None:
+        """End the worker and everything that it started (compilers, forks, sessions of their own); its exit code where known."""
+        if self._pid is None:
+            return None
+        pid, self._pid = self._pid, None
+        code = self._server.reap(pid)
+        self._socket.close()
+        return code
+
+    def _wake(self) -> None:
+        """A candidate in another worker may have stopped this one."""
+        if self._pid is not None:
+            with contextlib.suppress(OSError):
+                os.kill(self._pid, signal.SIGCONT)
+
+    def _answer(self, deadline: float, limit_s: float) -> Reply:
+        try:
+            payload = _receive_within(self._socket, deadline)
             reply = None if payload is None else msgspec.msgpack.decode(payload, type=Reply)
         except TimeoutError:
-            self.kill()
-            return Reply(status="timeout", text=f"no answer within {limit_s:.0f} s; worker killed")
-        except (OSError, ValueError, msgspec.DecodeError) as error:  # a candidate may write into the pipe
+            return self._timeout(limit_s)
+        except (OSError, ValueError, msgspec.DecodeError) as error:  # a candidate may write into the socket
             reply = None
-            sys.stderr.write(f"worker pipe: {error}\n")
+            sys.stderr.write(f"worker socket: {error}\n")
         if reply is None:
             return self._lost()
         if reply.exiting:
             self.kill()
         return reply
 
-    def kill(self) -> None:
-        """End the worker and everything that it started (compilers, forks, sessions of their own), and reap it."""
-        if self._child is None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._child.pid, signal.SIGKILL)
-        self._child.wait()
-        _kill_marked(self._folder.name)
-        for stream in (self._child.stdin, self._child.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        self._child = None
-
-    def log_tail(self, size: int = 2000) -> str:
-        """The end of what the worker and its candidates printed."""
-        with self._log.open("rb") as log:
-            log.seek(max(0, self._log.stat().st_size - size))
-            return log.read(size).decode(errors="replace")
+    def _timeout(self, limit_s: float) -> Reply:
+        self.kill()
+        return Reply(status="timeout", text=f"no answer within {limit_s:.0f} s; worker killed")
 
     def _lost(self) -> Reply:
-        assert self._child is not None
-        try:
-            code = self._child.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            code = None
-        self.kill()
-        return Reply(status="worker_lost", text=f"worker ended (exit {code}): {self.log_tail(500)}")
-
-    def environment(self) -> dict[str, str]:
-        """Environment variables of the worker, and of whatever else runs candidates on its device."""
-        root = str(pathlib.Path(package_path[0]).parent)
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")])),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            # Line information puts file paths into the machine code, and equal kernels would look different.
-            "TRITON_DISABLE_LINE_INFO": "1",
-            "GPUSOLVER_WORKER_DEVICE": self._device,
-            "GPUSOLVER_WORKER_FOLDER": self._folder.name,  # also the mark of whatever the worker starts
-        }
-        if self._device == "cpu":
-            environment["TRITON_INTERPRET"] = "1"
-        if self._device == "cuda" and "CUDA_VISIBLE_DEVICES" not in os.environ:
-            environment["CUDA_VISIBLE_DEVICES"] = str(self._index)
-        return environment
-
-    def _start(self) -> None:
-        command = [sys.executable, "-m", "gpusolver.engine.worker"]
-        with self._log.open("ab") as log:
-            self._child = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                bufsize=0,
-                env=self.environment(),
-                start_new_session=True,
-            )
-        self.started += 1
-
-    def hello(self) -> dict[str, str]:
-        """Device and software of the worker; raises ToolFailed where it has no usable device."""
-        reply = self.ask(Hello(), START_LIMIT_S)
-        if reply.status != "ok":
-            raise ToolFailed(
-                f"GPU worker: expected a {self._device} device, found none usable ({reply.status}: {reply.text.strip()[:600]}). "
-                "Install the 'gpu' extra and an NVIDIA driver, or run with --device recorded."
-            )
-        return reply.facts
+        """A worker that closed its socket: it has ended, or is no use any more."""
+        code = self.kill()
+        return Reply(status="worker_lost", text=f"worker ended (exit {code}): {self._server.log_tail(500)}")
 
 
-def _kill_marked(mark: str) -> None:
-    """Kill every process whose environment names the worker's folder: a child in a session of its own is in no group of ours."""
-    deadline = time.monotonic() + _SWEEP_LIMIT_S
-    while (left := _marked(mark)) and time.monotonic() < deadline:
-        for pid in left:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.01)  # until they are gone, and what they may have started meanwhile
+def usable(reply: Reply, device: str) -> dict[str, str]:
+    """Device and software of a worker that has greeted; raises ToolFailed where it has no usable device."""
+    if reply.status != "ok":
+        raise ToolFailed(
+            f"GPU worker: expected a {device} device, found none usable ({reply.status}: {reply.text.strip()[:600]}). "
+            "Install the 'gpu' extra and an NVIDIA driver, or run with --device recorded."
+        )
+    return reply.facts
 
 
-def _marked(mark: str) -> list[int]:
-    wanted, found = f"GPUSOLVER_WORKER_FOLDER={mark}".encode(), []
-    for entry in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
-    return found
+def _closed(stream: socket.socket) -> bool:
+    """Whether the other end is closed and nothing of it is left to read."""
+    try:
+        return stream.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
-def _receive_within(stream: IO[bytes], deadline: float) -> bytes | None:
-    """One frame's payload, or None where the pipe ends first; raises TimeoutError at the deadline, whatever has come by then."""
+def _receive_within(stream: socket.socket, deadline: float) -> bytes | None:
+    """One frame's payload, or None where the stream ends first; raises TimeoutError at the deadline, whatever has come by then."""
     head = _read(stream, LENGTH.size, deadline)
     if head is None:
         return None
@@ -163,22 +141,22 @@ def _receive_within(stream: IO[bytes], deadline: float) -> bytes | None:
     return _read(stream, size, deadline)
 
 
-def _read(stream: IO[bytes], size: int, deadline: float) -> bytes | None:
+def _read(stream: socket.socket, size: int, deadline: float) -> bytes | None:
     found = bytearray()
     while len(found) < size:
         if not select.select([stream], [], [], max(0.0, deadline - time.monotonic()))[0]:
             raise TimeoutError
-        part = os.read(stream.fileno(), min(size - len(found), 1 << 20))
+        part = stream.recv(min(size - len(found), 1 << 20))
         if not part:
             return None
         found += part
     return bytes(found)
 
 
-def _send_within(stream: IO[bytes], message: Message, deadline: float) -> None:
+def _send_within(stream: socket.socket, message: Message, deadline: float) -> None:
     """Write one frame to a worker that may have stopped reading; raises TimeoutError at the deadline."""
     left = memoryview(frame(message))
     while left:
         if not select.select([], [stream], [], max(0.0, deadline - time.monotonic()))[1]:
             raise TimeoutError
-        left = left[os.write(stream.fileno(), left[: select.PIPE_BUF]) :]
+        left = left[stream.send(left[:65536], socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL) :]

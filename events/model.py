@@ -147,11 +147,23 @@ class Policy(Value, frozen=True):
     credible_den: int
 
 
+class Bounds(Value, frozen=True):
+    """What must bear out a FASTER: how much slower than alone an incumbent may be beside its candidate (fraction); how many ns a call
+    the candidate's wall clock may show beyond its GPU time and the incumbent's own excess; the least share of the SMs' active time
+    that its GPU time must cover.
+    """
+
+    alone: float
+    wall_slack_ns: int
+    busy: float
+
+
 class Statistics(Value, frozen=True):
     """Verdict parameters, fixed beforehand: ABBA blocks, two-sided tail of the interval, margin, multiple of the floor.
 
     `looks` are the numbers of blocks, ascending and ending with `blocks`, after which a round's verdict is asked for, each at its
-    share of the tail; a round ends at the first look that is not ambiguous. UNSET: one look, after `blocks`.
+    share of the tail; a round ends at the first look that is not ambiguous. UNSET: one look, after `blocks`. `bounds` UNSET: a
+    FASTER stands by its interval alone.
     """
 
     blocks: int
@@ -160,6 +172,7 @@ class Statistics(Value, frozen=True):
     margin: float
     floor_multiple: float
     looks: tuple[int, ...] | UnsetType = UNSET
+    bounds: Bounds | UnsetType = UNSET
 
 
 class ClaimRegistered(Value, frozen=True):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
 import tempfile
 import warnings
 from pathlib import Path
 
-from . import failures, schema
-from .errors import BadInput, UnreadableLedger
+from . import failures, journal, mounts, schema
+from .errors import BadInput
 from .files import beside, not_a_file, refuse_stray_wal, size
 from .reader import connect_read_only
 
@@ -22,14 +21,11 @@ _ALLOWED = {
     sqlite3.SQLITE_FUNCTION,
     sqlite3.SQLITE_TRANSACTION,
 }
-_LAST = (
-    "SELECT seq, CAST(hash AS BLOB), (SELECT count(*) FROM events), (SELECT count(*) FROM artifacts) "
-    "FROM events ORDER BY seq DESC LIMIT 1"
-)
 
 
 def refuse_path(path: Path) -> None:
     """BadInput where no ledger file can be: checked before anything is made there."""
+    _refuse_network(path)
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -43,6 +39,16 @@ def refuse_path(path: Path) -> None:
         raise BadInput(
             f"{path} has {found.st_nlink} names (hard links): writers under two of them could not see each other's -wal; "
             "remove the other names, or copy the file and go on in the copy"
+        )
+
+
+def _refuse_network(path: Path) -> None:
+    """There SQLite may well run, and lose or damage a ledger later: when two hosts open it, or the server goes away."""
+    kind = mounts.type_of(path)
+    if kind in mounts.NETWORK:
+        raise BadInput(
+            f"{path} lies on {kind}, a network file system, whose locks and fsync a ledger in use cannot rest on: name a file "
+            "on a local disk, and copy it over when the run has ended (reading it there is safe)"
         )
 
 
@@ -136,33 +142,10 @@ def _recognise(path: Path) -> bool:
 
 
 def _roll_back(path: Path) -> None:
-    """Let SQLite undo what a kill cut off, if that takes no event back; only a connection that may write can.
-
-    Events are written in WAL mode only: a -journal that holds any is another ledger's or an old one. A copy shows it.
-    """
+    """Let SQLite undo what a kill cut off, if that takes no event back; only a connection that may write can."""
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "copy.db"
-        for suffix in ("", "-journal"):
-            shutil.copyfile(beside(path, suffix), beside(copy, suffix))
-        as_it_stands = _last(f"{copy.as_uri()}?mode=ro&immutable=1")
-        if as_it_stands not in (None, _last(f"{copy.as_uri()}?mode=rw")):
-            raise UnreadableLedger(
-                f"{path.name}-journal does not belong to {path}: it would take events back. Nothing was changed; move it "
-                "away (and keep it, until you know whose it is)"
-            )
-    _last(f"{path.as_uri()}?mode=rw")
-
-
-def _last(uri: str) -> tuple[object, ...] | None:
-    """(seq, hash, counts) of the last event, a journal played back first unless immutable; None if none can be read."""
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-    try:
-        found: tuple[object, ...] | None = connection.execute(_LAST).fetchone()
-        return found
-    except (sqlite3.DatabaseError, UnicodeDecodeError):
-        return None
-    finally:
-        connection.close()
+        journal.undone(path, Path(folder))
+    journal.last(f"{path.as_uri()}?mode=rw")
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:

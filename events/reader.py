@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from .chain import GENESIS
 from .codec import decode
 from .errors import UnreadableLedger
 from .files import beside, in_wal_mode, real, refuse_stray_wal, size
+from .journal import undone
 from .rows import ArtifactRow, Recorded, Row
 from .schema import SchemaObject
 
@@ -152,11 +154,42 @@ def connect_read_only(path: Path) -> tuple[sqlite3.Connection, tuple[str, ...]]:
             "a copy, the newest events are missing; compare the head with one kept elsewhere"
         )
         notices = (notice,)
+    connection = _careful(path, mode)
+    if _must_undo(connection, path):
+        connection.close()
+        return _from_copy(path)
+    return connection, notices
+
+
+def _careful(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
     connection.text_factory = _lenient
     for setting in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON"):
         connection.execute(f"PRAGMA {setting}")
-    return connection, notices
+    return connection
+
+
+def _must_undo(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether a kill, while the ledger was being made or closed, left a journal that has to be played back first."""
+    if not size(beside(path, "-journal")):
+        return False
+    try:
+        connection.execute("PRAGMA schema_version").fetchone()
+    except sqlite3.OperationalError as error:
+        return error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK
+    return False
+
+
+def _from_copy(path: Path) -> tuple[sqlite3.Connection, tuple[str, ...]]:
+    """Read from a copy in which that is undone: the file itself is left to its next writer."""
+    with tempfile.TemporaryDirectory() as folder:
+        connection = _careful(undone(path, Path(folder)), "mode=ro&immutable=1")
+        connection.execute("PRAGMA schema_version").fetchone()  # what is open outlives its name
+    notice = (
+        f"{path} was being made or closed by a writer that was cut off, and {path.name}-journal beside it undoes that: read "
+        "from a copy without it; the next writer, or SQLite itself, puts the file in order"
+    )
+    return connection, (notice,)
 
 
 def _lenient(raw: bytes) -> str:

@@ -14,7 +14,12 @@ _COMMANDS = {
     "qualify": ("gpusolver.engine.cli_measure", "qualify_command"),
     "report": ("gpusolver.engine.cli", "report_command"),
     "replay": ("gpusolver.replay.cli", "replay_command"),
-    "diff": ("gpusolver.replay.cli", "diff_command"),
+    "keygen": ("gpusolver.engine.cli_seal", "keygen_command"),
+    "seal": ("gpusolver.engine.cli_seal", "seal_command"),
+    "prove": ("gpusolver.engine.cli_seal", "prove_command"),
+    "check-proof": ("gpusolver.replay.seal_cli", "check_proof_command"),
+    "diff": ("gpusolver.replay.cli_diff", "diff_command"),
+    "doctor": ("gpusolver.engine.cli_doctor", "doctor_command"),
 }
 
 
@@ -34,8 +39,15 @@ class _Lazy(click.Group):
 
 @click.group(cls=_Lazy)
 @click.version_option(version=__version__, prog_name="gpusolver")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Faster GPU kernels by measured, replayable rules."""
+    context.obj = _engine_projections
+
+
+def _engine_projections(path: str, upto: int | None) -> object:
+    """What the engine makes of a ledger, as data: the verifier compares it and imports nothing of the engine."""
+    return importlib.import_module("gpusolver.engine.audit").projected(path, upto)
 
 
 if __name__ == "__main__":

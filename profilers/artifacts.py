@@ -38,6 +38,26 @@ class DeviceState(Artifact, frozen=True):
             raise ValueError(f"expected throttle_bits as a whole number, found {self.throttle_bits}")
 
 
+class Errors(Artifact, frozen=True):
+    """Error against another answer: relative L2 norm, and largest element over the RMS; None = not a number."""
+
+    rel_l2: float | None
+    max_rms: float | None
+
+
+class OutputErrors(Errors, frozen=True):
+    """Errors of one output, and its elements that are finite or not where the other answer is otherwise."""
+
+    nonfinite: Count
+
+
+class TimedOutputs(Artifact, frozen=True):
+    """Outputs of timed calls: B's against A's per draw, two a block; at the ends of each part, A's and B's against the reference."""
+
+    pairs: Annotated[tuple[OutputErrors, ...], AtLeastOne]
+    ends: Annotated[tuple[tuple[OutputErrors, OutputErrors], ...], AtLeastOne]
+
+
 class Samples(Artifact, frozen=True):
     """Interleaved timings in ns: blocks of (a, b, b, a), A = against or left, B = source or right.
 
@@ -52,6 +72,7 @@ class Samples(Artifact, frozen=True):
     after: DeviceState | None = None
     throttled_ns: FromZero | None = None
     wall_s: FromZero | None = None
+    outputs: TimedOutputs | None = None
 
 
 class Sweep(Artifact, frozen=True):
@@ -98,15 +119,10 @@ class Counters(Artifact, frozen=True, omit_defaults=True):
     wall_s: float | None = None
 
 
-class Errors(Artifact, frozen=True):
-    """Error against the float64 reference: relative L2 norm, and largest element over the RMS; None = not a number."""
-
-    rel_l2: float | None
-    max_rms: float | None
-
-
 class Draw(Errors, frozen=True):
-    """One call of the candidate on drawn inputs, as observed; `nonfinite` counts the infinite and NaN elements of its output."""
+    """One call of the candidate on drawn inputs, as observed; `nonfinite` counts the elements that are finite, or not, where the
+    reference is otherwise. `kind` says what was done to the inputs, `eager` what the problem's eager form in fp32 makes of them.
+    """
 
     shape: tuple[int, ...] | None
     dtype: str | None
@@ -114,6 +130,8 @@ class Draw(Errors, frozen=True):
     type_ok: bool
     inputs_unchanged: bool
     nonfinite: int
+    kind: str = "plain"
+    eager: OutputErrors | None = None
 
 
 class Expected(Artifact, frozen=True):
@@ -130,8 +148,19 @@ class ReportError(Artifact, frozen=True):
     text: str
 
 
+class Wall(Artifact, frozen=True):
+    """So many calls, each on inputs of its own, in so many ns by another process's watch, and the errors of their outputs."""
+
+    calls: Positive
+    ns: Positive
+    outputs: Annotated[tuple[OutputErrors, ...], AtLeastOne]
+
+
 class Report(Artifact, frozen=True):
-    """What the gate observed; it holds no verdict. `expected` may be None only where `error` is set."""
+    """What the gate observed; it holds no verdict. `expected` may be None only where `error` is set.
+
+    `repeats` are further calls on the inputs of draw 0.
+    """
 
     error: ReportError | None
     seed: int
@@ -139,6 +168,8 @@ class Report(Artifact, frozen=True):
     expected: Expected | None = None
     trivial: dict[str, Errors] = {}
     repeat_equal: bool | None = None
+    repeats: tuple[OutputErrors, ...] = ()
+    wall: Wall | None = None
 
 
 class Copy(Artifact, frozen=True):

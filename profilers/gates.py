@@ -7,7 +7,9 @@ from typing import get_args
 
 from ..events.errors import BadInput
 from ..events.model import Limits, ProblemDeclared
-from .artifacts import Draw, Errors, Expected, Fault, Report
+from .artifacts import Draw, Errors, Expected, Fault, OutputErrors, Report
+
+TIMES_EAGER = 8.0
 
 
 def gate_seed(registered_seed: int, source_digest: str, attempt: int) -> int:
@@ -34,8 +36,29 @@ def judge_report(report: Report, problem: ProblemDeclared, contract: str) -> tup
     for index, draw in enumerate(report.draws):
         if found := _judge_draw(draw, report.expected, problem, contract):
             outcome, reason = found
-            return outcome, f"draw {index}: {reason}"
-    return "passed", "within limits"
+            kind = "" if draw.kind == "plain" else f" ({draw.kind})"
+            return outcome, f"draw {index}{kind}: {reason}"
+    return _judge_later(report, limits) or ("passed", "within limits")
+
+
+def right(found: OutputErrors, limits: Limits, times: float = 1.0) -> bool:
+    """Whether an output is within so many times the limits, and finite where the other answer is."""
+    return found.nonfinite == 0 and _within(found, _wider(limits, times))
+
+
+def _wider(limits: Limits, times: float) -> Limits:
+    return Limits(rel_l2=times * limits.rel_l2, max_rms=times * limits.max_rms)
+
+
+def _judge_later(report: Report, limits: Limits) -> tuple[str, str] | None:
+    """Calls after the first: again on the same inputs, and against the watch."""
+    for index, found in enumerate(report.repeats):
+        if not right(found, limits):
+            return "nondeterministic", f"repeat {index}: {_against(found, limits)}"
+    for index, found in enumerate(() if report.wall is None else report.wall.outputs):
+        if not right(found, limits):
+            return "wrong_later", f"watched call {index}: {_against(found, limits)}"
+    return None
 
 
 def _limits(problem: ProblemDeclared, contract: str) -> Limits:
@@ -50,19 +73,39 @@ def _limits(problem: ProblemDeclared, contract: str) -> Limits:
 def _judge_draw(
     draw: Draw, expected: Expected | None, problem: ProblemDeclared, contract: str
 ) -> tuple[str, str] | None:
+    if draw.kind != "plain" and not _fair(draw.eager):
+        return None
     if reason := _wrong_type(draw, expected):
         return "wrong_type", reason
     if not draw.inputs_unchanged:
         return "inputs_changed", "the call changed its inputs"
     if draw.nonfinite > 0:
-        return "nonfinite", f"{draw.nonfinite} elements are not finite"
-    limits = _limits(problem, contract)
+        return (
+            "nonfinite",
+            f"{draw.nonfinite} elements are not finite where the reference is, or finite where it is not",
+        )
+    limits = _beside(_limits(problem, contract), draw)
     if _within(draw, limits):
         return None
     looser = problem.limits.get("tf32-allowed")
-    if contract == "fp32-strict" and looser is not None and _within(draw, looser):
+    if contract == "fp32-strict" and looser is not None and _within(draw, _beside(looser, draw)):
         return "wrong_precision", f"within tf32-allowed only: {_against(draw, limits)}"
     return "wrong_result", _against(draw, limits)
+
+
+def _fair(eager: OutputErrors | None) -> bool:
+    """Whether inputs of another kind may be asked of a candidate: the problem's eager form in fp32 bears them."""
+    return eager is not None and eager.nonfinite == 0 and eager.rel_l2 is not None and eager.max_rms is not None
+
+
+def _beside(limits: Limits, draw: Draw) -> Limits:
+    """The limits on a draw: on inputs of another kind than the problem's own, no closer than some times what eager fp32 gets there."""
+    if draw.eager is None or draw.eager.rel_l2 is None or draw.eager.max_rms is None or draw.kind == "plain":
+        return limits
+    return Limits(
+        rel_l2=max(limits.rel_l2, TIMES_EAGER * draw.eager.rel_l2),
+        max_rms=max(limits.max_rms, TIMES_EAGER * draw.eager.max_rms),
+    )
 
 
 def _wrong_type(draw: Draw, expected: Expected | None) -> str | None:

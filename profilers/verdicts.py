@@ -11,6 +11,7 @@ from ..events.model import Chip, Credit, Interval, ProblemDeclared, Statistics, 
 from .artifacts import Samples
 from .intervals import b_times, interval, lower_median
 from .signals import peak
+from .witnesses import Witnesses, doubt, wrong_while_timed
 
 
 class Judgement(Value, frozen=True):
@@ -55,11 +56,13 @@ def judge(
     chip: Chip,
     statistics: Statistics,
     noise_floor: float,
+    witnesses: Witnesses | None = None,
 ) -> Judgement:
     """The verdict by replay/FORMAT.md section 6.1, first reason that applies.
 
     `outcome` is the candidate's gate outcome, `samples` its times (B) against the incumbent's (A), or None with the `fault` that
-    prevented them; `noise_floor` is the incumbent's latest. An unknown chip has no physical floor to fall under.
+    prevented them; `noise_floor` is the incumbent's latest. An unknown chip has no physical floor to fall under. With registered
+    bounds a FASTER of a round needs its `witnesses`; None: a pair, of which none are asked.
     """
     if outcome != "passed":
         return Judgement(verdict="AMBIGUOUS", reason=f"gate: {outcome}", interval=None, margin=None, inert=False)
@@ -71,12 +74,17 @@ def judge(
     seen, beyond = interval(samples, at), margin(statistics, noise_floor)
     floor = physical_floor_ns(problem, contract, chip)
     verdict: Verdict = "AMBIGUOUS"
-    if floor is not None and lower_median(b_times(samples)) < floor:
+    if wrong_while_timed(statistics, samples, problem.limits[contract]):
+        reason = "wrong while timed"
+    elif floor is not None and lower_median(b_times(samples)) < floor:
         reason = "below physical floor"
     elif seen is None or seen.blocks < at.blocks:
         reason = "too few blocks"
     else:
         verdict, reason = _compare(seen, beyond)
+        if verdict == "FASTER" and witnesses is not None and statistics.bounds is not UNSET:
+            against = doubt(statistics.bounds, samples, seen.lower, witnesses)
+            verdict, reason = ("AMBIGUOUS", against) if against else (verdict, reason)
     return Judgement(verdict=verdict, reason=reason, interval=seen, margin=beyond, inert=False)
 
 

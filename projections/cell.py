@@ -84,6 +84,8 @@ class CellState(msgspec.Struct, frozen=True, kw_only=True):
     signals: dict[str, dict[str, float]] = {}
     launches: dict[str, str] = {}
     floors: dict[str, float] = {}
+    alone: dict[str, str] = {}
+    reports: dict[str, str] = {}
     fired: dict[str, RuleFired] = {}
     last_firing: str | None = None
     credited: tuple[Credited, ...] = ()
@@ -121,7 +123,9 @@ def fold(state: CellState, event: Event) -> CellState:
             launches = state.launches if event.launches is None else {**state.launches, event.source: event.launches}
             unfit = event.round == 0 and event.outcome != "passed"
             gates = {**state.gates, event.source: event.outcome}
-            return replace(state, gates=gates, launches=launches, open=state.open and not unfit)
+            passed = event.outcome == "passed"
+            reports = {**state.reports, event.source: event.report} if passed else state.reports
+            return replace(state, gates=gates, launches=launches, reports=reports, open=state.open and not unfit)
         case Profiled():
             return replace(
                 state,
@@ -130,7 +134,12 @@ def fold(state: CellState, event: Event) -> CellState:
             )
         case NoiseFloorMeasured():
             ended = {"open": False, "interruptions": 0} if event.round == 0 else {}
-            return replace(state, floors={**state.floors, event.source: event.floor}, **ended)
+            return replace(
+                state,
+                floors={**state.floors, event.source: event.floor},
+                alone={**state.alone, event.source: event.samples},
+                **ended,
+            )
         case RuleFired():
             return replace(state, fired={**state.fired, event.firing: event}, last_firing=event.firing)
         case RoundJudged():

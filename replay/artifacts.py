@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -15,6 +15,7 @@ CACHES = {"cuda_event": "cold", "cpu_wall": "unknown"}
 """The state of the caches before a sample, by clock: the stand-in cannot empty any."""
 MOST_BLOCKS = 10_000
 LARGEST_JSON = 8 << 20
+_KEPT = 1 << 16
 
 # What bounds a value bounds what a forger can put in its place: no time of 0 ns, no negative error or count.
 Positive = Annotated[int, msgspec.Meta(gt=0)]
@@ -28,6 +29,26 @@ Shape = tuple[Count, ...]
 FromZero = Annotated[float, msgspec.Meta(ge=0)] | None
 
 
+class Errors(msgspec.Struct, frozen=True):
+    """Errors against the reference; None counts as above every limit."""
+
+    rel_l2: Error
+    max_rms: Error
+
+
+class OutputErrors(Errors, frozen=True):
+    """Errors of one output; `nonfinite` counts the elements that are finite, or not, where the other answer is otherwise."""
+
+    nonfinite: Count
+
+
+class Outputs(msgspec.Struct, frozen=True):
+    """Outputs of timed calls: B's against A's, two a block in order, and at the ends of each part A's and B's against the reference."""
+
+    pairs: tuple[OutputErrors, ...] = ()
+    ends: tuple[tuple[OutputErrors, OutputErrors], ...] = ()
+
+
 class Samples(msgspec.Struct, frozen=True):
     """ABBA blocks in integer nanoseconds: A = against or left, B = source or right."""
 
@@ -39,6 +60,7 @@ class Samples(msgspec.Struct, frozen=True):
     after: Any = None
     throttled_ns: Any = None
     wall_s: Any = None
+    outputs: Outputs | None = None
 
     def __post_init__(self) -> None:
         if len(self.blocks) > MOST_BLOCKS:
@@ -143,15 +165,8 @@ class Counters(msgspec.Struct, frozen=True):
         return self.collector != "none"
 
 
-class Errors(msgspec.Struct, frozen=True):
-    """Errors against the reference; None counts as above every limit."""
-
-    rel_l2: Error
-    max_rms: Error
-
-
 class Draw(Errors, frozen=True):
-    """One checked call of the candidate on fresh inputs."""
+    """One checked call of the candidate on fresh inputs; `kind`: what was done to them, `eager`: errors of the problem's eager form."""
 
     shape: Shape | None
     dtype: str | None
@@ -159,6 +174,8 @@ class Draw(Errors, frozen=True):
     type_ok: bool
     inputs_unchanged: bool
     nonfinite: Count
+    kind: Literal["plain", "large", "small", "one_sign", "denormal"] = "plain"
+    eager: OutputErrors | None = None
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -175,14 +192,24 @@ class Expected(msgspec.Struct, frozen=True):
     dtype: str
 
 
+class Wall(msgspec.Struct, frozen=True):
+    """So many calls on inputs of their own, the ns that they took by another process's watch, and the errors of their outputs."""
+
+    calls: Positive
+    ns: Nanoseconds
+    outputs: Annotated[tuple[OutputErrors, ...], msgspec.Meta(min_length=1)]
+
+
 class GateReport(msgspec.Struct, frozen=True):
-    """What the gate measured, without any verdict."""
+    """What the gate measured, without any verdict; `repeats`: further calls on the inputs of draw 0."""
 
     error: Failure | None = None
     seed: int | None = None
     draws: tuple[Draw, ...] = ()
     expected: Expected | None = None
     trivial: dict[str, Errors] = {}
+    repeats: tuple[OutputErrors, ...] = ()
+    wall: Wall | None = None
 
 
 T = TypeVar("T")
@@ -197,6 +224,7 @@ class Shelf:
         self._decoded: dict[tuple[str, type], Any] = {}
         self._refused: dict[tuple[str, type], str] = {}
         self._dots: dict[str, bool] = {}
+        self._raw: dict[str, bytes] = {}
 
     def __contains__(self, digest: str) -> bool:
         return digest in self._sound
@@ -205,7 +233,12 @@ class Shelf:
         """The uncompressed bytes. Raises MissingArtifact."""
         if digest not in self._sound:
             raise MissingArtifact(digest)
-        return self._read(digest)
+        found = self._raw.get(digest)
+        if found is None:
+            found = self._read(digest)
+            if len(found) <= _KEPT:  # sources, which every round of a cell asks for
+                self._raw[digest] = found
+        return found
 
     def text(self, digest: str) -> str:
         """A source or template as text."""
@@ -232,6 +265,11 @@ class Shelf:
         raw = self.raw(digest)
         json.loads(raw.decode(), object_pairs_hook=_each_key_once)
         return msgspec.json.decode(raw, type=shape)
+
+    def forget(self) -> None:
+        """Let go of what was decoded: what a run named is seldom named by the next one."""
+        for known in (self._decoded, self._refused, self._dots, self._raw):
+            known.clear()
 
     def has_dot(self, ttir: str) -> bool:
         """Whether this Triton IR multiplies matrices."""

@@ -10,7 +10,8 @@ from ..events.model import Cell, RoundJudged, RuleFired, RunStopped
 from .evolution import EVOLVING, Tally
 from .findings import Findings, Kind
 from .grammar import Round, Script
-from .rounds import MOST_ATTEMPTS, Checker, Setting, State
+from .rounds import MOST_ATTEMPTS, Checker, Setting
+from .state import State
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -92,7 +93,7 @@ class _Step:
         judged = self._round.judged is not None and self._round.fired is not None
         if judged:
             self._verdict()
-        self._remember()
+        self._state.remember(self._round)
         if judged:
             self._credited()
 
@@ -146,17 +147,6 @@ class _Step:
         if r.judged is not None and r.generated is not None and r.gated is not None:
             with self._findings.derivation(r.seqs["judged"], "verdict"):
                 self._checker.judged(r.seqs["judged"], r, r.judged)
-
-    def _remember(self) -> None:
-        """What the next round knows of this round's sources."""
-        r, state = self._round, self._state
-        if r.gated is not None and r.gated.launches is not None:
-            state.launches[r.gated.source] = r.gated.launches
-        if r.profiled is not None:
-            state.signals[r.profiled.source] = r.profiled.signals
-            state.launches[r.profiled.source] = r.profiled.launches
-        if r.floor is not None:
-            state.floors[r.floor.source] = r.floor.floor
 
     def _credited(self) -> None:
         r, state = self._round, self._state

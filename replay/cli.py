@@ -1,4 +1,4 @@
-"""The commands `replay` and `diff`: words and exit codes (0 clean, 1 findings or differences, 2 unreadable). Never decides."""
+"""The command `replay`: words and exit codes (0 clean, 1 findings, 2 unreadable). Never decides."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import click
 import msgspec
 
 from ..events.errors import GpuSolverError
-from .diff import Diff, diff
+from .cli_counterfactual import counterfactual, print_counterfactual
 from .finals import ClaimView
 from .findings import encodable, printable
+from .seal import Anchors, read_note
 from .verify import Report, verify
 from .views import RoundRow, RuleRow, RunView
 from .words import print_examination, printed_table, say
@@ -22,46 +23,41 @@ _MOST_FINDINGS = 50
 @click.argument("ledger")
 @click.option("--verify", "deep", is_flag=True, help="Also re-derive every signal, match, verdict and claim.")
 @click.option("--head", metavar="HASH", help="Demand that the last event has this hash, kept elsewhere.")
+@click.option(
+    "--checkpoint", "checkpoints", metavar="FILE", multiple=True, help="A checkpoint kept elsewhere; repeatable."
+)
+@click.option("--vkey", metavar="KEY", help="The sealer's verifier key, from its holder: seals must be signed by it.")
+@click.option("--file-digest", metavar="HEX", help="Demand that the file has this SHA-256, kept elsewhere.")
+@click.option(
+    "--policy", "played", metavar="off|on|tabu|FILE", help="Play the measurements under another evolution policy."
+)
 @click.option("--json", "as_json", is_flag=True, help="Write the whole report as JSON.")
 @click.pass_context
-def replay_command(context: click.Context, ledger: str, deep: bool, head: str | None, as_json: bool) -> None:
+def replay_command(
+    context: click.Context, ledger: str, deep: bool, head: str | None, checkpoints: tuple[str, ...], vkey: str | None,
+    file_digest: str | None, played: str | None, as_json: bool,
+) -> None:  # fmt: skip
     """Replay LEDGER: check its chain and artifacts, print its rules, rounds, claims and examinations.
 
     Exit code 0: no findings; 1: findings; 2: the ledger cannot be read.
     """
     try:
-        report = verify(ledger, deep, head=head)
+        anchors = Anchors(checkpoints=tuple(map(read_note, checkpoints)), vkey=vkey, file_digest=file_digest)
+        report = verify(ledger, deep, head=head, anchors=anchors)
+        other = None if played is None else counterfactual(ledger, played, len(report.findings))
     except GpuSolverError as error:
-        _unreadable(context, error, as_json)
+        unreadable(context, error, as_json)
     if as_json:
-        click.echo(msgspec.json.encode(report).decode())
+        click.echo(msgspec.json.encode(report if other is None else other).decode())
+    elif other is not None:
+        print_counterfactual(other)
     else:
         _print_report(report)
     context.exit(1 if report.findings else 0)
 
 
-@click.command("diff")
-@click.argument("left")
-@click.argument("right")
-@click.option("--json", "as_json", is_flag=True, help="Write the differences as JSON.")
-@click.pass_context
-def diff_command(context: click.Context, left: str, right: str, as_json: bool) -> None:
-    """Compare what LEFT and RIGHT say; each is a ledger, or LEDGER@N for its first N events.
-
-    Exit code 0: the same; 1: differences; 2: a ledger cannot be read.
-    """
-    try:
-        found = diff(left, right)
-    except GpuSolverError as error:
-        _unreadable(context, error, as_json)
-    if as_json:
-        click.echo(msgspec.json.encode(found).decode())
-    else:
-        _print_diff(found)
-    context.exit(1 if found.first_event or found.differences else 0)
-
-
-def _unreadable(context: click.Context, error: GpuSolverError, as_json: bool) -> NoReturn:
+def unreadable(context: click.Context, error: GpuSolverError, as_json: bool) -> NoReturn:
+    """Say why, and exit 2."""
     if as_json:
         click.echo(msgspec.json.encode({"error": encodable(str(error))}).decode())
     else:
@@ -80,6 +76,11 @@ def _print_report(report: Report) -> None:
         print_examination(exam)
     click.echo()
     _print_findings(report)
+    for seal in report.seals:
+        say(
+            f"seal: event {seal.seq} over the first {seal.size}, root {seal.root}, origin {seal.origin}: {seal.signature}"
+        )
+    say(f"root: {report.root} over {report.counts['events']} events")
     say(f"head: {report.head} at event {report.head_seq} (compare with one kept elsewhere)")
     for note in report.notes:
         say(f"note: {note}")
@@ -133,16 +134,3 @@ def _print_findings(report: Report) -> None:
         say(f"{where}: {finding.kind}: expected {finding.expected}; found {finding.found}", 2)
     if len(report.findings) > _MOST_FINDINGS:
         say(f"... {len(report.findings) - _MOST_FINDINGS} more: use --json", 2)
-
-
-def _print_diff(found: Diff) -> None:
-    for side, findings in ((found.left, found.left_findings), (found.right, found.right_findings)):
-        if findings:
-            say(f"{side} has {len(findings)} findings of its own: gpusolver replay names them")
-    if found.first_event is None and not found.differences:
-        say("no difference: the same events, tables, rounds, claims and figures")
-        return
-    for difference in ([found.first_event] if found.first_event else []) + list(found.differences):
-        say(difference.what)
-        say(f"- {difference.left if difference.left is not None else '(absent)'}", 2)
-        say(f"+ {difference.right if difference.right is not None else '(absent)'}", 2)

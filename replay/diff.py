@@ -1,52 +1,79 @@
-"""Two ledgers, or two positions of one, compared by what they say: tables, rounds, claims, and the first event that differs."""
+"""Two ledgers, two positions of one, or another program's projections, compared by what they say, and why they parted. Never writes."""
 
 from __future__ import annotations
 
-from itertools import islice, zip_longest
+import json
+from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from ..events.errors import BadInput
-from ..events.reader import LedgerReader
 from ..events.rows import Row
-from .exams import ExamView
+from .feeds import apart, medians
 from .findings import Finding, as_text, encodable
+from .parting import Parted, part
+from .projected import Difference, differences, fields_apart, project, received
+from .side import Side
 from .verify import Report, verify
-from .views import RoundRow, RuleRow, RunView
+
+_MOST_FEEDS = 24
 
 
-class Difference(msgspec.Struct, frozen=True):
-    """One projected value on both sides; None where a side has none."""
+class FirstEvent(msgspec.Struct, frozen=True):
+    """The first event whose stream, type or payload differs, the fields that do, and what its samples and signals were."""
 
-    what: str
+    seq: int
     left: str | None
     right: str | None
+    fields: tuple[str, ...]
+    fed_by: tuple[Difference, ...]
 
 
 class Diff(msgspec.Struct, frozen=True):
-    """How two ledgers differ. `first_event` names the first event whose stream, type or payload differs."""
+    """How two ledgers differ; `parted` says why, and is None between a ledger and another program's projections."""
 
     left: str
     right: str
-    first_event: Difference | None
+    first_event: FirstEvent | None
     differences: tuple[Difference, ...]
+    parted: Parted | None
     left_findings: tuple[Finding, ...]
     right_findings: tuple[Finding, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs that anything follows from."""
+        return self.first_event is None and not self.differences
 
 
 def diff(left: str, right: str) -> Diff:
     """Compare two ledgers, each a path or `path@N` (the first N events). Raises UnreadableLedger and BadInput."""
-    (a, a_upto), (b, b_upto) = position(left), position(right)
-    report_a, report_b = _report(a, a_upto), _report(b, b_upto)
+    places = position(left), position(right)
+    reports = [_report(path, upto) for path, upto in places]
+    projections = [project(report.runs, report.examinations) for report in reports]
+    with Side(*places[0]) as one, Side(*places[1]) as other:
+        event = _first_event(one, other)
+        parted = Parted((), 0, ()) if event is None else part(one, other)
     return Diff(
         encodable(left),
         encodable(right),
-        _first_event(a, a_upto, b, b_upto),
-        tuple(_differences(project(report_a), project(report_b))),
-        report_a.findings,
-        report_b.findings,
+        event,
+        tuple(differences(projections[0], projections[1])),
+        parted,
+        reports[0].findings,
+        reports[1].findings,
     )
+
+
+def diff_projections(ledger: str, other: str, content: object) -> Diff:
+    """Compare a ledger with what another program made of it: `content`, JSON of the shape of `projected.Projection`."""
+    report = _report(*position(ledger))
+    theirs = received(content)
+    found = tuple(differences(project(report.runs, report.examinations), theirs))
+    return Diff(encodable(ledger), other, None, found, None, report.findings, ())
 
 
 def position(name: str) -> tuple[Path, int | None]:
@@ -68,71 +95,53 @@ def _report(path: Path, upto: int | None) -> Report:
     return report
 
 
-def project(report: Report) -> dict[str, str]:
-    """Every projected value of a ledger under a name, in order."""
-    found: dict[str, str] = {}
-    for run in report.runs:
-        found[f"{run.run} end"] = run.stopped or "unfinished"
-        for row in run.rules:
-            found[f"{row.cell} rule {row.rule} version {row.version}"] = _rule(row)
-        for judged in run.rounds:
-            found[f"{judged.cell} round {judged.round}"] = _round(judged)
-        found |= {f"{cell} end": end for cell, end in run.ends.items()}
-        found |= _claims(run)
-    for exam in report.examinations:
-        found |= _examination(exam)
-    return found
-
-
-def _examination(exam: ExamView) -> dict[str, str]:
-    """Its end, what became of each subject, and every figure as stated."""
-    found = {f"{exam.exam} end": exam.stopped or "unfinished"}
-    for subject in exam.subjects:
-        found[f"{exam.exam} subject {subject.subject}"] = (
-            f"{subject.outcome}, fires {', '.join(subject.fires) or 'none'}"
-        )
-    return found | {f"{exam.exam} figure {name}": repr(value) for name, value in exam.figures.items()}
-
-
-def _claims(run: RunView) -> dict[str, str]:
-    return {
-        f"{run.run} claim {claim.claim}": f"{claim.stated} {' '.join(map(repr, claim.stated_medians))}".rstrip()
-        for claim in run.claims
-    }
-
-
-def _rule(row: RuleRow) -> str:
-    evidence = f"fired {row.fired}, {row.successes} successes, {row.failures} failures, confidence {row.confidence!r}"
-    retired = "".join(f", retired in {context}" for context in row.retired)
-    return f"{evidence}{retired}{', promoted' if row.promoted else ''}"
-
-
-def _round(row: RoundRow) -> str:
-    ratio = "" if row.median is None else f" {row.median!r} [{row.lower!r}, {row.upper!r}]"
-    return f"{row.rule} {row.verdict} ({row.reason}){ratio}, {row.credit}, then {row.next_incumbent[:12]}"
-
-
-def _differences(left: dict[str, str], right: dict[str, str]) -> list[Difference]:
-    names = dict.fromkeys([*left, *right])
-    return [Difference(n, left.get(n), right.get(n)) for n in names if left.get(n) != right.get(n)]
-
-
-def _first_event(a: Path, a_upto: int | None, b: Path, b_upto: int | None) -> Difference | None:
+def _first_event(left: Side, right: Side) -> FirstEvent | None:
     """The first place where the ledgers part; times and hashes are not compared, nothing follows from them."""
-    with LedgerReader(a) as left, LedgerReader(b) as right:
-        pairs = zip_longest(islice(left.rows(), a_upto), islice(right.rows(), b_upto))
-        for one, other in pairs:
-            if (
-                one is None
-                or other is None
-                or (one.stream, one.type, one.payload) != (other.stream, other.type, other.payload)
-            ):
-                seq = one.seq if one is not None else other.seq if other is not None else 0
-                return Difference(f"event {seq}", _event(one), _event(other))
+    for one, other in zip_longest(left.rows(), right.rows()):
+        if _said(one) != _said(other):
+            seq = one.seq if one is not None else other.seq if other is not None else 0
+            fields, fed_by = tuple[str, ...](), tuple[Difference, ...]()
+            if one is not None and other is not None:
+                bodies = _body(one), _body(other)
+                fields = fields_apart(*bodies)
+                fed_by = tuple(_fed(left, right, *bodies))[:_MOST_FEEDS]
+            return FirstEvent(seq, _event(one, fields), _event(other, fields), fields, fed_by)
     return None
 
 
-def _event(row: Row | None) -> str | None:
-    return (
-        None if row is None else as_text(f"{row.stream} {row.type} {row.payload.decode('utf-8', 'backslashreplace')}")
+def _said(row: Row | None) -> tuple[str, str, bytes] | None:
+    return None if row is None else (row.stream, row.type, row.payload)
+
+
+def _body(row: Row) -> dict[str, Any]:
+    """The payload's fields, with stream and type of the row; those alone where it is no JSON object."""
+    place: dict[str, Any] = {"stream": row.stream, "type": row.type}
+    try:
+        found = json.loads(row.payload)
+    except (ValueError, RecursionError):
+        return place | {"payload": row.payload}
+    return found | place if isinstance(found, dict) else place | {"payload": row.payload}
+
+
+def _fed(left: Side, right: Side, one: dict[str, Any], other: dict[str, Any]) -> Iterator[Difference]:
+    """Signals and the samples behind them."""
+    signals = [body.get("signals") for body in (one, other)]
+    if isinstance(signals[0], dict) and isinstance(signals[1], dict):
+        for name in dict.fromkeys([*signals[0], *signals[1]]):
+            yield from apart(f"signal {name}", signals[0].get(name), signals[1].get(name))
+    digests = [body.get("samples") for body in (one, other)]
+    if isinstance(digests[0], str) and isinstance(digests[1], str):
+        timed = medians(left, digests[0]), medians(right, digests[1])
+        for name in dict.fromkeys([*timed[0], *timed[1]]):
+            yield from apart(name, timed[0].get(name), timed[1].get(name))
+
+
+def _event(row: Row | None, fields: tuple[str, ...]) -> str | None:
+    """Place and kind, and of the payload the fields that differ."""
+    if row is None:
+        return None
+    body = _body(row)
+    shown = {name: body[name] for name in fields if name in body}
+    return as_text(
+        f"{row.stream} {row.type} {json.dumps(shown, default=ascii)}" if shown else f"{row.stream} {row.type}"
     )

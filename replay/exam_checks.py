@@ -135,6 +135,7 @@ class Examiner:
             margin=max(statistics.margin, statistics.floor_multiple * (floor or 0.0)),
             floor_ns=statistic.physical_floor(subject.problem, self._device.chip, subject.contract),
             statistics=statistics,
+            limits=subject.problem.limits.get(subject.contract),
         )
         due = looked.judgement
         for forbidden in looked.forbidden:

@@ -19,7 +19,7 @@ from ..events.model import (
     StaticRulesSeen,
 )
 from .findings import Findings
-from .grammar import OF_CELL, OF_EXAM, OF_RUN
+from .grammar import OF_CELL, OF_EXAM, OF_LEDGER, OF_RUN
 from .integrity import Item, Scanned
 from .runs import check_versions, is_examination
 
@@ -59,16 +59,12 @@ class ExamEvents(msgspec.Struct):
 
 
 def sort_examinations(scanned: Scanned, findings: Findings) -> list[ExamEvents]:
-    """The ledger's examinations in order of their first event; what does not fit is reported and left out."""
-    exams = [
+    """The examinations among the streams, in order of their first event; what does not fit is reported and left out."""
+    return [
         _sorted(stream, items, findings)
         for stream, items in scanned.streams.items()
         if items and is_examination(stream)
     ]
-    registered = sorted((exam.registered[0], exam.run) for exam in exams if exam.registered is not None)
-    for i, (seq, name) in enumerate(registered, start=1):
-        findings.expect(seq, "registration", f"exam{i}", name, "stream of the registration")
-    return exams
 
 
 def _sorted(run: str, items: list[Item], findings: Findings) -> ExamEvents:
@@ -94,7 +90,7 @@ def _sorted(run: str, items: list[Item], findings: Findings) -> ExamEvents:
 
 
 def _misplaced(seq: int, event: Event, findings: Findings) -> None:
-    if isinstance(event, (*OF_RUN, *OF_CELL, *OF_EXAM)):
+    if isinstance(event, (*OF_RUN, *OF_CELL, *OF_EXAM, *OF_LEDGER)):
         findings.add(seq, "stream", "events of an examination", type(event).__name__)
     else:
         findings.add(seq, "event kind not understood", "an event type of FORMAT.md", type(event).__name__)

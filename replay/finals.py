@@ -7,9 +7,19 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ..events.model import Cell, Chip, ClaimRegistered, ClaimStated, HeadToHead, Interval, RunRegistered
+from ..events.model import (
+    Cell,
+    Chip,
+    ClaimRegistered,
+    ClaimStated,
+    HeadToHead,
+    Interval,
+    ProblemDeclared,
+    RunRegistered,
+)
 from . import statistic
 from .artifacts import Samples, Shelf, precision_of, with_precision
+from .bounds import WRONG_WHILE_TIMED, asks, outputs_right
 from .cells import Ended
 from .claims import Answered, answer, bounds
 from .findings import Findings
@@ -51,20 +61,20 @@ def _group(cell: Cell) -> Group:
 
 
 class Finals:
-    """The comparisons of one run against what its cells left. `made`: strict twins of what templates and files gave."""
+    """The comparisons of one run against what its cells left. `baselines`: (seq, source, strict twin) of each that was compared."""
 
     def __init__(
         self,
         run: RunRegistered,
         ended: Iterable[Ended],
         chip: Chip | None,
-        made: set[str],
         pins: Pins,
         shelf: Shelf,
         findings: Findings,
     ) -> None:
-        self._run, self._chip, self._made, self._pins = run, chip, made, pins
+        self._run, self._chip, self._pins = run, chip, pins
         self._shelf, self._findings = shelf, findings
+        self.baselines: list[tuple[int, str, str]] = []
         self._planned: dict[Group, list[str]] = {}
         for cell in run.plan:
             self._planned.setdefault(_group(cell), []).append(cell.arm)
@@ -118,8 +128,8 @@ class Finals:
         problem = next(p for p in self._run.problems if p.name == event.problem)
         pinned = self._pins.setdefault((problem.digest, mode), twin or "")
         self._findings.expect(seq, "head to head", pinned, twin, f"{what}, its strict twin as in every comparison")
-        if twin in self._made:
-            self._findings.add(seq, "head to head", "a baseline that no candidate is", event.left)
+        if twin is not None:
+            self.baselines.append((seq, event.left, twin))
 
     def _due(self, group: Group, comparison: str) -> tuple[str | None, str | None]:
         """Digests of both sides; OPEN for a baseline, None where a side does not exist."""
@@ -158,7 +168,7 @@ class Finals:
         return bounds(due) if due is not None and sound else None
 
     def _check_samples(self, seq: int, event: HeadToHead, samples: Samples) -> bool:
-        """Whether the samples are as many as registered and no faster than the data sheet allows."""
+        """Whether the samples are as many as registered, no faster than the data sheet allows, and their outputs right."""
         blocks = self._run.statistics.blocks
         enough = self._findings.expect(seq, "samples", blocks, len(samples.blocks), f"{event.comparison} blocks")
         problem = next(p for p in self._run.problems if p.name == event.problem)
@@ -166,7 +176,16 @@ class Finals:
         fastest = min((statistic.lower_median(side) for side in (samples.left(), samples.right()) if side), default=0)
         if fastest < floor_ns:
             self._findings.add(seq, "head to head", f"no kernel below physical floor, {floor_ns} ns", f"{fastest} ns")
-        return enough and fastest >= floor_ns
+        right = self._right(seq, event, samples, problem)
+        return enough and fastest >= floor_ns and right
+
+    def _right(self, seq: int, event: HeadToHead, samples: Samples, problem: ProblemDeclared) -> bool:
+        """Whether the outputs of the timed calls are right, where bounds ask for them."""
+        asked = asks(self._run.statistics, problem.limits.get(event.contract))
+        if asked is None or outputs_right(samples, asked):
+            return True
+        self._findings.add(seq, "head to head", "outputs of the timed calls within the limits", WRONG_WHILE_TIMED)
+        return False
 
     def check_complete(self, seq: int) -> None:
         """Every comparison that the plan and the cells allow was recorded."""

@@ -10,6 +10,11 @@ import msgspec
 
 Kind = Literal[
     "head",
+    "checkpoint",
+    "signature",
+    "seal",
+    "proof",
+    "file digest",
     "schema object",
     "index",
     "column type",
@@ -26,6 +31,7 @@ Kind = Literal[
     "artifact digest",
     "artifact size",
     "artifact missing",
+    "media type",
     "registration",
     "rule table",
     "calibration",

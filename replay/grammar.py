@@ -17,6 +17,7 @@ from ..events.model import (
     KernelExamined,
     KernelGated,
     KernelGenerated,
+    LedgerSealed,
     NoiseFloorMeasured,
     PairCompared,
     Profiled,
@@ -99,6 +100,7 @@ OF_EXAM: tuple[type[Event], ...] = (
     ExaminationStated,
 )
 OF_CELL: tuple[type[Event], ...] = (RoundAttempted, *_PLACES, RunStopped)
+OF_LEDGER: tuple[type[Event], ...] = (LedgerSealed,)
 _START = ("generated", "gated")
 _ROUND = ("fired", "generated", "gated", "judged")
 _NEVER_IN_START = ("fired", "swept", "judged", "retired", "promoted")
@@ -136,7 +138,7 @@ def _take_end(script: Script, seq: int, event: Event, findings: Findings) -> Non
             findings.add(seq, "stream", "the end of a cell", "the end of a run")
     elif isinstance(event, RuleFired) and whole and script.last_firing is None:
         script.last_firing = (seq, event)
-    elif isinstance(event, (*OF_RUN, *OF_EXAM)):
+    elif isinstance(event, (*OF_RUN, *OF_EXAM, *OF_LEDGER)):
         findings.add(seq, "stream", "events of a cell", type(event).__name__)
     elif isinstance(event, OF_CELL):
         findings.add(seq, "order of events", "the order of FORMAT.md section 4", f"{type(event).__name__} here")

@@ -7,8 +7,8 @@ import os
 import re
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -21,10 +21,22 @@ from ..events.model import EVENT_TYPES, AnyEvent, Event
 from ..events.reader import connect_read_only
 from ..events.rows import ArtifactRow, Row
 from .findings import Findings
+from .merkle import Heads
 
 GENESIS = "0" * 64
 LARGEST_ARTIFACT = 1 << 28
 LARGEST_TOTAL = 1 << 31
+MEDIA_TYPES = frozenset(
+    {
+        "application/json",
+        "application/octet-stream",
+        "application/x-cubin",
+        "text/plain",
+        "text/x-python",
+        "text/x-ttir",
+    }
+)
+_PORTION = 256  # event hashes that go into the tree at once
 Item = tuple[int, Event]
 
 _DECODE = msgspec.json.Decoder(AnyEvent).decode
@@ -37,11 +49,16 @@ _TIME = re.compile(
 
 
 class Scanned(msgspec.Struct):
-    """A ledger read once: decoded events by stream in order of seq, counts, and the head as recomputed."""
+    """A ledger read once: decoded events by stream in order of seq, counts, the head, and the tree over the hashes as recomputed."""
 
     streams: dict[str, list[Item]]
     last: int
     head: str
+    heads: Heads
+
+
+class GoesOn(Exception):
+    """A run or examination goes on after its end, which no honest one does."""
 
 
 class _Tag(msgspec.Struct):
@@ -64,15 +81,28 @@ def without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def scan(rows: Iterable[Row], findings: Findings, *, spelling: bool = True) -> Scanned:
+def scan(
+    rows: Iterable[Row],
+    findings: Findings,
+    *,
+    spelling: bool = True,
+    sizes: Iterable[int] = (),
+    ended: Callable[[Scanned], None] | None = None,
+) -> Scanned:
     """Check and decode every row; an event that is not understood is reported and left out.
 
-    `spelling`: also encode each event again, which must give the stored bytes (a tenth of a replay's time).
+    `ended` is handed the streams of each run and examination at its RunStopped, which are then let go: memory holds what is
+    open. What comes back are the streams that are left. GoesOn where one of them has a further event: read it again whole.
+
+    `spelling`: also encode each event again, which must give the stored bytes (a tenth of a replay's time). `sizes`: where
+    the tree's head is asked for, beside those that the ledger's seals ask for.
     One loop without calls on the good path: this is the hot part of every replay.
     """
     streams: dict[str, list[Item]] = {}
     versions: dict[str, int] = {}
+    closed: set[str] = set()
     last, previous, timed = 0, GENESIS, ""
+    heads, leaves = Heads(sizes), list[bytes]()
     kinds, decode, encode, digest_of = EVENT_TYPES, _DECODE, _ENCODE, sha256  # a local name is found faster
     for row in rows:
         seq, stream, version, kind, at, payload, prev_hash, stored, ill = row
@@ -81,9 +111,11 @@ def scan(rows: Iterable[Row], findings: Findings, *, spelling: bool = True) -> S
         last, previous = seq, stored
         items = streams.get(stream)
         if items is None:
-            items, versions[stream] = [], 0
-            streams[stream] = items
+            streams[stream] = items = []
+            versions.setdefault(stream, 0)
             _check_printable(row, findings)
+            if stream.partition("/")[0] in closed:
+                raise GoesOn(stream)
         if version != versions[stream] + 1:
             findings.add(seq, "version", f"{versions[stream] + 1} in stream {stream}", version)
         versions[stream] = version
@@ -95,9 +127,15 @@ def scan(rows: Iterable[Row], findings: Findings, *, spelling: bool = True) -> S
             f"gpusolver-event-1\n{seq}\n{version}\n{prev_hash}\n{len(stream)}:{stream}\n"
             f"{len(kind)}:{kind}\n{len(at)}:{at}\n{len(payload)}:"
         )
-        found = digest_of(head.encode("utf-8", "surrogateescape") + payload).hexdigest()
-        if found != stored:
-            findings.add(seq, "hash", f"{found} (over the stored {kind})", stored)
+        found = digest_of(head.encode("utf-8", "surrogateescape") + payload).digest()
+        if found.hex() != stored:
+            findings.add(seq, "hash", f"{found.hex()} (over the stored {kind})", stored)
+        if kind == "LedgerSealed" or len(leaves) == _PORTION:
+            heads.extend(leaves)
+            leaves.clear()
+            if kind == "LedgerSealed":
+                heads.mark()
+        leaves.append(found)
         try:
             event: Event = decode(payload)
             if event.__class__ is not kinds.get(kind) or event.rev != 1 or (spelling and encode(event) != payload):
@@ -108,7 +146,17 @@ def scan(rows: Iterable[Row], findings: Findings, *, spelling: bool = True) -> S
                 continue
             event = undecoded
         items.append((seq, event))
-    return Scanned(streams, last, previous)
+        if kind == "RunStopped" and ended is not None and "/" not in stream and stream.startswith(("run", "exam")):
+            closed.add(stream)
+            ended(Scanned(_let_go(stream, streams), seq, stored, heads))
+    heads.extend(leaves)
+    return Scanned(streams, last, previous, heads)
+
+
+def _let_go(run: str, streams: dict[str, list[Item]]) -> dict[str, list[Item]]:
+    """Take a run's own stream and those of its cells out of `streams`."""
+    names = [name for name in streams if name == run or name.startswith(f"{run}/")]
+    return {name: streams.pop(name) for name in names}
 
 
 def _misplaced(row: Row, last: int, previous: str, findings: Findings) -> None:
@@ -173,6 +221,17 @@ def check_schema(objects: Iterable[tuple[str, str, str | None]], findings: Findi
         findings.add(0, "schema object", "only the objects of events/schema.sql", f"{kind} {name}: {sql}")
 
 
+def check_schema_cells(path: str | os.PathLike[str], findings: Findings) -> None:
+    """The same rows cell by cell: a name kept as a blob, or the table that a trigger is listed under, shows in no SQL text."""
+    query = "SELECT quote(type), quote(name), quote(tbl_name), quote(sql) FROM sqlite_schema ORDER BY 1, 2"
+    with closing(sqlite3.connect(":memory:")) as memory, closing(connect_read_only(Path(path))[0]) as stored:
+        memory.executescript(files("gpusolver.events").joinpath("schema.sql").read_text("utf-8"))
+        published, found = memory.execute(query).fetchall(), stored.execute(query).fetchall()
+    for row in sorted(set(published) ^ set(found)):
+        if row in published:
+            findings.add(0, "schema object", ", ".join(row[:3]), "absent, or with other cells")
+
+
 def _published() -> list[tuple[str, str, str | None]]:
     connection = sqlite3.connect(":memory:")
     try:
@@ -202,7 +261,9 @@ def check_artifacts(rows: Iterable[ArtifactRow], findings: Findings) -> tuple[di
     """
     sound: dict[str, int] = {}
     total = unread = 0
-    for digest, _, size, codec, content, ill in rows:
+    for digest, media_type, size, codec, content, ill in rows:
+        if media_type not in MEDIA_TYPES:
+            findings.add(0, "media type", f"artifact {digest} of a type of FORMAT.md section 1", media_type)
         total += max(size, len(content))
         if total > LARGEST_TOTAL:
             unread += 1

@@ -21,6 +21,7 @@ from ..events.model import (
     TilesSwept,
 )
 from .artifacts import Counters, Samples, Shelf
+from .bounds import PAIRS_A_BLOCK
 from .exam_grammar import ExamEvents
 from .extras import Warm, unknown_roles
 from .findings import Findings
@@ -116,6 +117,9 @@ class Measured:
     def _samples(self, seq: int, event: Event, seen: Samples, named: Named, registered: int) -> None:
         if len(seen.blocks) > registered:
             self._findings.add(seq, "samples", f"at most the {registered} blocks registered", len(seen.blocks))
+        if seen.outputs is not None and seen.outputs.pairs:
+            due = PAIRS_A_BLOCK * len(seen.blocks)
+            self._findings.expect(seq, "samples", due, len(seen.outputs.pairs), "pairs of outputs")
         self._once(seq, event, "samples", seen.blocks, named)
 
     def _once(self, seq: int, event: Event, kind: Any, what: object, named: Named) -> None:

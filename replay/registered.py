@@ -79,6 +79,10 @@ def statistics_demands(statistics: Statistics) -> Iterator[Demand]:
         fair = looks == tuple(sorted(set(looks))) and min(looks, default=0) >= 1 and looks[-1] == statistics.blocks
         yield "looks from 1, ascending, the last of all blocks", looks, fair
         yield f"at most {MOST_LOOKS} looks", len(looks), len(looks) <= MOST_LOOKS
+    if not isinstance(statistics.bounds, UnsetType):
+        bounds = statistics.bounds
+        fair = bounds.alone >= 0 and isfinite(bounds.alone) and bounds.wall_slack_ns >= 0 and 0 < bounds.busy <= 1
+        yield "bounds: alone and wall_slack_ns from 0, busy over 0 and at most 1", bounds, fair
 
 
 def problem_demands(problem: ProblemDeclared) -> Iterator[Demand]:

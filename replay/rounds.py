@@ -23,14 +23,15 @@ from ..events.model import (
     RunRegistered,
     TilesSwept,
 )
-from . import derive_gate, derive_signals, statistic
+from . import bounds, derive_gate, derive_signals, statistic
 from .artifacts import Counters, GateReport, Launches, Samples, Shelf, Sweep, with_config, with_precision
 from .calibration import Calibration
-from .evolution import EVOLVING, Evidence
+from .evolution import EVOLVING
 from .extras import read_extras
 from .findings import Findings
 from .grammar import Round
 from .matching import Decision, Question, match
+from .state import State
 
 MOST_ATTEMPTS = 3
 GENERATORS = ("flag", "template", "file")
@@ -52,18 +53,6 @@ class Setting(msgspec.Struct, frozen=True):
     def chip(self) -> Chip:
         """The calibrated chip."""
         return self.device.chip
-
-
-class State:
-    """A cell between two rounds: the incumbent, what is known of each source, and the evidence so far."""
-
-    def __init__(self) -> None:
-        self.incumbent = ""
-        self.launches: dict[str, str] = {}
-        self.signals: dict[str, dict[str, float]] = {}
-        self.floors: dict[str, float] = {}
-        self.inert: set[tuple[str, str]] = set()
-        self.evidence = Evidence()
 
 
 class Checker:
@@ -279,6 +268,23 @@ class Checker:
             margin=margin,
             floor_ns=statistic.physical_floor(at.problem, at.chip, at.cell.contract),
             statistics=statistics,
+            limits=at.problem.limits.get(at.cell.contract),
+            witnesses=self._witnesses(gated, round_.profiled),
+        )
+
+    def _witnesses(self, gated: KernelGated, profiled: Profiled | None) -> bounds.Witnesses | None:
+        """What a FASTER is held against, of a candidate that passed; None where nothing is asked."""
+        at, state = self._at, self._state
+        alone = state.alone.get(state.incumbent)
+        if isinstance(at.run.statistics.bounds, msgspec.UnsetType) or profiled is None or alone is None:
+            return None
+        before = state.report(state.incumbent, gated)
+        counters = None if profiled.counters is None else at.shelf.json(profiled.counters, Counters)
+        return bounds.Witnesses(
+            alone=statistic.lower_median(at.shelf.json(alone, Samples).right()),
+            wall_a=bounds.wall(None if before is None else at.shelf.json(before, GateReport)),
+            wall_b=bounds.wall(at.shelf.json(gated.report, GateReport)),
+            active=bounds.active(counters, at.shelf.json(at.device.calibration, Calibration)),
         )
 
     def _launches(self, source: str) -> Launches | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
@@ -21,12 +22,13 @@ from .artifacts import Shelf
 from .calibration import Calibration
 from .derive_signals import copy_gbps
 from .findings import Findings
-from .grammar import OF_CELL, OF_EXAM
+from .grammar import OF_CELL, OF_EXAM, OF_LEDGER
 from .integrity import Item, Scanned
 from .registered import check_registered
 
 _RUN_STREAM = re.compile(r"run[1-9][0-9]*\Z")
 _EXAM_STREAM = re.compile(r"exam[1-9][0-9]*\Z")
+SEAL_STREAM = "seal"
 
 
 class RunEvents(msgspec.Struct):
@@ -58,21 +60,20 @@ def is_examination(stream: str) -> bool:
 
 
 def sort_out(scanned: Scanned, findings: Findings) -> list[RunEvents]:
-    """The ledger's runs in order of registration; whatever lies in a stream that it does not belong to is reported."""
+    """The runs among the streams; whatever lies in a stream that it does not belong to is reported."""
     runs: dict[str, RunEvents] = {}
     for stream, items in scanned.streams.items():
-        if not items or is_examination(stream):
+        if not items or is_examination(stream) or stream == SEAL_STREAM:
             continue
         name, slash, _ = stream.partition("/")
         if not _RUN_STREAM.match(name):
-            findings.add(items[0][0], "stream", "run<i>, run<i>/<cell> or exam<i>", stream)
+            findings.add(items[0][0], "stream", "run<i>, run<i>/<cell>, exam<i> or seal", stream)
             continue
         run = runs.setdefault(name, RunEvents(name))
         if slash:
             run.cells[stream] = items
         else:
             _take_run(run, items, findings)
-    _check_numbers(runs, findings)
     return list(runs.values())
 
 
@@ -105,17 +106,16 @@ def _take(run: RunEvents, seq: int, event: Event, findings: Findings) -> None:
             run.claims.append((seq, event))
         case RunStopped(cell=None):
             run.stopped = (seq, event)
-        case _ if isinstance(event, (*OF_CELL, *OF_EXAM)):
+        case _ if isinstance(event, (*OF_CELL, *OF_EXAM, *OF_LEDGER)):
             findings.add(seq, "stream", "events of a run", f"{type(event).__name__} in {run.run}")
         case _:
             findings.add(seq, "event kind not understood", "an event type of FORMAT.md", type(event).__name__)
 
 
-def _check_numbers(runs: dict[str, RunEvents], findings: Findings) -> None:
-    """run1, run2, ... in the order of their registrations."""
-    registered = sorted((r.registered[0], r.run) for r in runs.values() if r.registered is not None)
-    for i, (seq, name) in enumerate(registered, start=1):
-        findings.expect(seq, "registration", f"run{i}", name, "stream of the registration")
+def check_numbers(kind: str, registered: Iterable[tuple[int, str]], findings: Findings) -> None:
+    """run1, run2, ... (exam1, exam2, ...) in the order of their registrations, given as (seq, name)."""
+    for i, (seq, name) in enumerate(sorted(registered), start=1):
+        findings.expect(seq, "registration", f"{kind}{i}", name, "stream of the registration")
 
 
 def check_registration(run: RunEvents, findings: Findings) -> None:

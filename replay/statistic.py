@@ -9,8 +9,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from ..events.model import Chip, Credit, Interval, ProblemDeclared, Statistics, Verdict
+from ..events.model import Chip, Credit, Interval, Limits, ProblemDeclared, Statistics, Verdict
 from .artifacts import Samples
+from .bounds import WRONG_WHILE_TIMED, Witnesses, asks, doubt, outputs_right, right_so_far
 
 FAULTS = ("worker_lost", "timeout", "request_failed", "context_lost")
 """Infrastructure faults that leave a candidate or a comparison without samples."""
@@ -82,9 +83,18 @@ def physical_floor(problem: ProblemDeclared, chip: Chip, contract: str) -> float
 
 
 def judge(
-    outcome: str, inert: bool, samples: Samples | None, margin: float | None, floor_ns: float, statistics: Statistics
+    outcome: str,
+    inert: bool,
+    samples: Samples | None,
+    margin: float | None,
+    floor_ns: float,
+    statistics: Statistics,
+    right: bool = True,
+    witnesses: Witnesses | None = None,
 ) -> Judgement:
-    """The verdict of a round, by the numbered list of FORMAT.md 6.1. `floor_ns` is the physical floor."""
+    """The verdict of a round, by the numbered list of FORMAT.md 6.1. `floor_ns` is the physical floor; `right`: whether the outputs of
+    the timed calls are, where bounds are set; `witnesses`: what a FASTER is then held against, None for a pair.
+    """
     if outcome != "passed":
         return Judgement("AMBIGUOUS", f"gate: {outcome}")
     if inert:
@@ -92,6 +102,8 @@ def judge(
     if samples is None:
         return Judgement("AMBIGUOUS", None)
     found = interval(samples.blocks, statistics)
+    if not right:
+        return Judgement("AMBIGUOUS", WRONG_WHILE_TIMED, interval=found, margin=margin)
     if samples.blocks and lower_median(samples.right()) < floor_ns:
         return Judgement("AMBIGUOUS", "below physical floor", interval=found, margin=margin)
     if found is None or len(samples.blocks) < statistics.blocks:
@@ -99,6 +111,11 @@ def judge(
     if margin is None:
         raise ValueError("the incumbent has no noise floor, so there is no margin")
     verdict, reason = _compare(found, margin)
+    if verdict == "FASTER" and witnesses is not None and not isinstance(statistics.bounds, UnsetType):
+        a, b = lower_median(samples.left()), lower_median(samples.right())
+        against = doubt(statistics.bounds, a, b, found.lower, witnesses)
+        if against is not None:
+            verdict, reason = "AMBIGUOUS", against
     return Judgement(verdict, reason, interval=found, margin=margin)
 
 
@@ -120,18 +137,31 @@ def looks(statistics: Statistics) -> tuple[Statistics, ...]:
 
 
 def judge_by_looks(
-    outcome: str, inert: bool, samples: Samples | None, margin: float | None, floor_ns: float, statistics: Statistics
+    outcome: str,
+    inert: bool,
+    samples: Samples | None,
+    margin: float | None,
+    floor_ns: float,
+    statistics: Statistics,
+    limits: Limits | None = None,
+    witnesses: Witnesses | None = None,
 ) -> Look:
-    """The verdict of the look at which the samples end, by FORMAT.md 6.1, and whether they may end there."""
-    every = looks(statistics)
+    """The verdict of the look at which the samples end, by FORMAT.md 6.1, and whether they may end there.
+
+    `limits` are the contract's, which bounds ask of outputs. Raises ValueError where bounds are set without any.
+    """
+    every, asked = looks(statistics), asks(statistics, limits)
+    right = samples is None or asked is None or outputs_right(samples, asked)
     if samples is None or outcome != "passed" or inert or isinstance(statistics.looks, UnsetType):
-        return Look(judge(outcome, inert, samples, margin, floor_ns, every[-1]))
+        return Look(judge(outcome, inert, samples, margin, floor_ns, every[-1], right, witnesses))
     n = len(samples.blocks)
     at = next((i for i, look in enumerate(every) if look.blocks >= n), len(every) - 1)
-    found = judge(outcome, inert, samples, margin, floor_ns, every[at])
+    found = judge(outcome, inert, samples, margin, floor_ns, every[at], right, witnesses)
     forbidden = [] if n == every[at].blocks else [f"{n} blocks, between the looks at {[s.blocks for s in every]}"]
     for look in every[:at]:
-        earlier = judge(outcome, inert, first_blocks(samples, look.blocks), margin, floor_ns, look)
+        so_far = asked is None or right_so_far(samples, look.blocks, asked)
+        seen = first_blocks(samples, look.blocks)
+        earlier = judge(outcome, inert, seen, margin, floor_ns, look, so_far, witnesses)
         if not undecided(earlier):
             forbidden.append(
                 f"more samples after {earlier.verdict} ({earlier.reason}) at the look of {look.blocks} blocks"

@@ -18,7 +18,17 @@ from .exams import ExamView, Fold
 from .finals import ClaimView, Finals, Pins, check_claims, strict_twins
 from .findings import Finding, Findings, encodable
 from .grammar import parse
-from .integrity import LARGEST_TOTAL, Scanned, check_artifacts, check_indexes, check_schema, scan, without_collector
+from .integrity import (
+    LARGEST_TOTAL,
+    GoesOn,
+    Scanned,
+    check_artifacts,
+    check_indexes,
+    check_schema,
+    check_schema_cells,
+    scan,
+    without_collector,
+)
 from .measured import Measured
 from .references import LISTING, generated, references
 from .rounds import Setting
@@ -27,9 +37,11 @@ from .runs import (
     check_calibration,
     check_calibrations,
     check_cell_fields,
+    check_numbers,
     check_registration,
     sort_out,
 )
+from .seal import Anchors, Sealing, SealView, Trust, check_file, trust
 from .views import RoundRow, RuleRow, RunView, fold_cell
 
 _STAND_IN = "{}: times by the CPU's clock, of the stand-in: it measures no GPU"
@@ -48,32 +60,54 @@ class Report(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
     runs: tuple[RunView, ...]
     examinations: tuple[ExamView, ...] = ()
+    root: str = ""
+    seals: tuple[SealView, ...] = ()
 
 
 @without_collector()
-def verify(path: str | os.PathLike[str], deep: bool, *, head: str | None = None, upto: int | None = None) -> Report:
+def verify(
+    path: str | os.PathLike[str],
+    deep: bool,
+    *,
+    head: str | None = None,
+    upto: int | None = None,
+    anchors: Anchors | None = None,
+) -> Report:
     """Check a ledger: the file, chain, artifacts and folds; with `deep` also re-derive everything that follows from them.
 
-    `head` is the hash that its last event must have; `upto` reads the first events only. Raises UnreadableLedger.
+    `head` is the hash that its last event must have; `upto` reads the first events only; `anchors` were kept elsewhere.
+    Raises UnreadableLedger; BadInput where an anchor is none.
     """
+    trusted = trust(anchors or Anchors())
+    try:
+        return _verified(path, deep, head, upto, trusted, whole=False)
+    except GoesOn:
+        return _verified(path, deep, head, upto, trusted, whole=True)
+
+
+def _verified(
+    path: str | os.PathLike[str], deep: bool, head: str | None, upto: int | None, trusted: Trust, *, whole: bool
+) -> Report:
+    """The verification; but for `whole`, runs are checked and let go as they end."""
     findings = Findings()
+    check_file(path, trusted, findings)
     with LedgerReader(path) as reader:
         check_schema(((o[0], o[1], o[2]) for o in reader.schema_objects()), findings)
+        if not any(finding.kind == "schema object" for finding in findings.all):
+            check_schema_cells(path, findings)
         rows = reader.rows() if upto is None else takewhile(lambda row: row.seq <= upto, reader.rows())
-        scanned = scan(rows, findings, spelling=deep)
         if deep:
             check_indexes(path, findings)
         sound, unread = check_artifacts(reader.artifact_rows(), findings)
-        verification = _Verification(scanned, Shelf(reader.artifact, sound), sound, deep, findings)
-        views = tuple(verification.run(run) for run in sort_out(scanned, findings))
-        exams = tuple(verification.examination(exam) for exam in sort_examinations(scanned, findings))
-        notes = [*reader.notices, *verification.notes()]
+        verification = _Verification(Shelf(reader.artifact, sound), sound, deep, findings)
+        scanned = scan(rows, findings, sizes=trusted.sizes(), ended=None if whole else verification.take)
+        views, exams = verification.finish(scanned)
+        sealing = Sealing(scanned, trusted, findings)
+        notes = [*reader.notices, *verification.notes(), *sealing.notes(head is not None)]
     if unread:
         notes.append(f"{unread} artifacts were not read: all together are over {LARGEST_TOTAL} bytes")
     if head is not None:
         findings.expect(scanned.last, "head", head.lower(), scanned.head)
-    else:
-        notes.append("tail not anchored: compare the head with one kept elsewhere")
     counts = {
         "events": scanned.last if upto is None else min(upto, scanned.last),
         "artifacts": len(sound),
@@ -85,20 +119,55 @@ def verify(path: str | os.PathLike[str], deep: bool, *, head: str | None = None,
         counts["examinations"] = len(exams)
     ordered = tuple(sorted(findings.all, key=lambda finding: finding.seq))
     return Report(
-        encodable(os.fspath(path)), deep, scanned.last, scanned.head, counts, ordered, tuple(notes), views, exams
+        path=encodable(os.fspath(path)),
+        deep=deep,
+        head_seq=scanned.last,
+        head=scanned.head,
+        counts=counts,
+        findings=ordered,
+        notes=tuple(notes),
+        runs=views,
+        examinations=exams,
+        root=scanned.heads.root().hex(),
+        seals=tuple(sealing.views),
     )
 
 
 class _Verification:
-    """One pass over the runs of a scanned ledger."""
+    """One pass over a ledger: runs and examinations are taken as they end, and what crosses them is kept until the last."""
 
-    def __init__(self, scanned: Scanned, shelf: Shelf, sound: dict[str, int], deep: bool, findings: Findings) -> None:
+    def __init__(self, shelf: Shelf, sound: dict[str, int], deep: bool, findings: Findings) -> None:
         self._shelf, self._sound, self._deep, self._findings = shelf, sound, deep, findings
-        self._used = self._check_references(scanned)
+        self._used: set[str] = set()
         self._notes: list[str] = []
         self._measured, self._pins = Measured(shelf, findings), Pins()
-        self._made: set[str] = strict_twins(generated(scanned), shelf) if deep else set()
+        self._made: set[str] = set()
+        self._baselines: list[tuple[int, str, str]] = []
+        self._runs: list[tuple[int, RunView]] = []
+        self._exams: list[tuple[int, ExamView]] = []
         self.cells = 0
+
+    def take(self, scanned: Scanned) -> None:
+        """Check what these streams hold."""
+        self._used |= self._check_references(scanned)
+        if self._deep:
+            self._made |= strict_twins(generated(scanned), self._shelf)
+        for run in sort_out(scanned, self._findings):
+            self._runs.append((0 if run.registered is None else run.registered[0], self.run(run)))
+        for exam in sort_examinations(scanned, self._findings):
+            self._exams.append((0 if exam.registered is None else exam.registered[0], self.examination(exam)))
+        self._shelf.forget()
+
+    def finish(self, scanned: Scanned) -> tuple[tuple[RunView, ...], tuple[ExamView, ...]]:
+        """Check what is left, and what could only be asked at the end; all views in order of registration."""
+        self.take(scanned)
+        for seq, source, twin in self._baselines:
+            if twin in self._made:
+                self._findings.add(seq, "head to head", "a baseline that no candidate is", source)
+        check_numbers("run", [(seq, view.run) for seq, view in self._runs if seq], self._findings)
+        check_numbers("exam", [(seq, view.exam) for seq, view in self._exams if seq], self._findings)
+        runs, exams = sorted(self._runs, key=_registered), sorted(self._exams, key=_registered)
+        return tuple(view for _, view in runs), tuple(view for _, view in exams)
 
     def _check_references(self, scanned: Scanned) -> set[str]:
         """Every artifact that an event names is there; the digests so named."""
@@ -147,7 +216,8 @@ class _Verification:
         origin = None if registered.origin is None else registered.origin.head
         stopped = None if run.stopped is None else run.stopped[1].reason
         cells = len(registered.plan)
-        return RunView(run.run, registered.executor, origin, cells, stopped, tuple(rules), tuple(rounds), ends, claims)
+        folds = tuple(rules), tuple(rounds), ends, claims
+        return RunView(run.run, registered.executor, origin, cells, stopped, *folds, run.table())
 
     def examination(self, exam: ExamEvents) -> ExamView:
         """Check one examination as far as it got, and fold it."""
@@ -228,7 +298,7 @@ class _Verification:
     def _finals(self, run: RunEvents, registered: RunRegistered, ended: list[Ended]) -> Finals:
         _check_starts(run, ended, self._findings)
         chip = run.devices[0][1].chip if run.devices else None
-        finals = Finals(registered, ended, chip, self._made, self._pins, self._shelf, self._findings)
+        finals = Finals(registered, ended, chip, self._pins, self._shelf, self._findings)
         for seq, event in run.head_to_heads:
             with self._findings.derivation(seq, f"comparison {event.comparison}"):
                 finals.check(seq, event)
@@ -236,6 +306,7 @@ class _Verification:
         concluded = [at for at, _ in run.claims[:1]] + ([run.stopped[0]] if run.stopped is not None else [])
         if concluded:
             finals.check_complete(concluded[0])
+        self._baselines += finals.baselines
         return finals
 
     def _claims(self, run: RunEvents, registered: RunRegistered, finals: Finals | None) -> tuple[ClaimView, ...]:
@@ -258,17 +329,19 @@ class _Verification:
 
     def notes(self) -> list[str]:
         """What this verification leaves open."""
-        notes = [*self._notes, "no signature: who wrote the ledger, and when, is not shown by it"]
+        notes = [*self._notes]
         if self._deep:
             orphans = len(self._sound.keys() - self._used)
             if orphans:
                 notes.append(f"{orphans} artifacts are named by no event")
             notes.append("facts of the world (device, clocks, samples as measured) are taken as recorded")
         else:
-            notes.append(
-                "nothing re-derived: use --verify for spellings, signals, matches, verdicts, evolution and claims"
-            )
+            notes.append("nothing re-derived: use --verify for signals, matches, verdicts, evolution and claims")
         return notes
+
+
+def _registered(placed: tuple[int, object]) -> int:
+    return placed[0]
 
 
 def _device(run: RunEvents, seq: int) -> DeviceCalibrated:

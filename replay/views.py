@@ -53,6 +53,7 @@ class RunView(msgspec.Struct, frozen=True):
     rounds: tuple[RoundRow, ...]
     ends: dict[str, str]
     claims: tuple[ClaimView, ...]
+    table: tuple[Rule, ...] = ()
 
 
 def fold_cell(stream: str, script: Script, table: tuple[Rule, ...]) -> tuple[list[RuleRow], list[RoundRow]]:

@@ -14,11 +14,11 @@ import msgspec
 from ...profilers.sass import instruction_mix
 from . import switches
 from .device import AnyDevice
+from .inputs import draw
 from .launches import record_launches
 from .loading import load_run
 from .protocol import Extra
 from .refusals import ExtraFailed, ExtraUnsupported
-from .timing import draw
 
 _LIMIT_S = 30.0
 

@@ -21,9 +21,9 @@ from .cupti_open import OpenCounters
 from .cupti_range import each_kernel, whole_call
 from .cupti_session import KERNEL, USER
 from .device import AnyDevice
+from .inputs import draw
 from .loading import load_run
 from .protocol import Count, Extra, Reply
-from .timing import draw
 
 _NCU_LIMIT_S = 50.0
 
@@ -49,7 +49,7 @@ def count(device: AnyDevice, request: Count) -> Reply:
 
 
 def warm_up(device: AnyDevice) -> None:
-    """Read one set once, so that no kernel pays for loading CUPTI (0.8 s on an H200); where there are no counters, nothing."""
+    """Read the base set once, so that no kernel waits for CUPTI (0.4 s on an H200); where there are no counters, nothing."""
     if device.name != "cuda":
         return
     with contextlib.suppress(CountersUnavailable):

@@ -12,11 +12,11 @@ import torch
 
 from . import switches
 from .device import AnyDevice
+from .inputs import draw
 from .loading import load_run
 from .protocol import Extra
 from .refusals import ExtraUnsupported
 from .telemetry import handle
-from .timing import draw
 
 _WINDOWS, _WINDOW_S, _LEAD_IN_S = 3, 2.0, 0.3
 _BATCH_S, _MOST_CALLS, _IN_FLIGHT = 0.02, 2000, 4

@@ -7,9 +7,27 @@ import platform
 
 import torch
 
+from . import telemetry
 from .device import AnyDevice
+from .protocol import Reply
 
 _PACKAGES = ("torch", "triton", "numpy", "cuda-bindings", "nvidia-cuda-cupti", "nvidia-ml-py")
+
+
+def hello(device: AnyDevice, warm: bool) -> Reply:
+    """The facts; with `warm`, after everything was loaded that a first kernel would wait for."""
+    if warm:
+        _warm_up(device)
+    return Reply(status="ok", facts=facts(device))
+
+
+def _warm_up(device: AnyDevice) -> None:
+    """Touch what is loaded lazily: the flush, a copy, a random draw, NVML. Not the counters, which a process in use may hold."""
+    device.flush()
+    value = torch.randn(1 << 10, device=device.torch_device)
+    torch.empty_like(value).copy_(value).fill_(float("nan"))
+    telemetry.telemetry(device)
+    device.synchronize()
 
 
 def facts(device: AnyDevice) -> dict[str, str]:

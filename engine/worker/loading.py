@@ -23,6 +23,14 @@ class LoadError(Exception):
     """The source could not be imported, or has no callable `run`."""
 
 
+def told(error: BaseException) -> str:
+    """Kind and text of an exception; the kind alone where asking for the text raises as well."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException:
+        return type(error).__name__
+
+
 def load_path(path: pathlib.Path, name: str) -> ModuleType:
     """Import one file under a module name of its own."""
     spec = importlib.util.spec_from_file_location(name, path)
@@ -44,7 +52,7 @@ def load_run(source: str) -> Callable[..., Any]:
             with switches.strict():  # what a source sets while it is imported reaches no one after it
                 _LOADED[digest] = load_path(path, f"candidate_{digest[:24]}")
         except BaseException as error:
-            raise LoadError(f"{type(error).__name__}: {error}") from error
+            raise LoadError(told(error)) from error
     run = getattr(_LOADED[digest], "run", None)
     if not callable(run):
         names = sorted(name for name, value in vars(_LOADED[digest]).items() if callable(value))

@@ -11,10 +11,10 @@ import torch
 
 from . import switches
 from .device import CudaDevice
+from .inputs import draw
 from .loading import load_run
 from .ncu_reading import range_name
 from .protocol import Count
-from .timing import draw
 
 
 def main(path: str) -> None:

@@ -1,4 +1,4 @@
-"""Messages between the engine and its GPU worker: length-prefixed msgpack frames. Never imports torch."""
+"""Messages between the engine and its workers: length-prefixed msgpack frames. Never imports torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hello(Message, frozen=True, tag=True):
-    """Ask what device and software the worker runs on."""
+    """Ask what device and software the worker runs on; `warm` loads what a first kernel would wait for."""
+
+    warm: bool = False
 
 
 class Calibrate(Message, frozen=True, tag=True):
@@ -31,30 +33,105 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
 
 
-class Gate(Message, frozen=True, tag=True):
-    """Compile and run one source, compare it with the float64 reference, and list the kernels that it launches."""
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a tensor lies in an arena: byte offset, sizes, strides in elements, dtype by torch's name."""
+
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+
+
+class Arena(msgspec.Struct, frozen=True, kw_only=True):
+    """A block of memory that the referee made and workers may open: `key` is a file's path, or a CUDA IPC handle in hex."""
+
+    kind: str
+    key: str
+    size: int
+
+
+class Draw(msgspec.Struct, frozen=True, kw_only=True):
+    """One set of inputs, and the places that wait for outputs: places filled with NaN, which is what is left of an answer that never came."""
+
+    index: int
+    inputs: tuple[Place, ...]
+    outputs: tuple[Place, ...]
+
+
+class Staged(msgspec.Struct, frozen=True, kw_only=True):
+    """Draws in an arena."""
+
+    arena: Arena
+    draws: tuple[Draw, ...]
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A draw that is wanted: its number, the kind of its values, and how many outputs wait for it."""
+
+    index: int
+    kind: str = "plain"
+    outputs: int = 1
+
+
+class Stage(Message, frozen=True, tag=True):
+    """Referee: draw inputs into the arena, as many of `draws` as it holds, `at_least` so many, and a multiple of that. Reply: `Staged`."""
 
     subject: Subject
+    draws: tuple[Asked, ...]
+    at_least: int = 1
+
+
+class Check(Message, frozen=True, tag=True):
+    """Referee: errors of what lies in the places of the last staged draws.
+
+    `against` is `reference` (each output against the float64 answer, with trivial answers beside), or `outputs` (the second output of
+    each draw against its first; the first and the last draw against the float64 answer as well). `eager` is a trusted source.
+    """
+
+    subject: Subject
+    against: str
+    eager: str = ""
+
+
+class Gate(Message, frozen=True, tag=True):
+    """Compile and run one source on every staged draw, `repeats` times more on the first one, and list the kernels that it launches.
+
+    Draw i goes into its first place; repetition r of the first draw into that draw's place r + 1.
+    """
+
     source: str
-    draws: int = 2
+    staged: Staged
+    repeats: int
 
 
 class Compare(Message, frozen=True, tag=True):
-    """Time two sources in `blocks` ABBA blocks (A = left, B = right), cold L2. Block i has the inputs of draw `first` + i."""
+    """Time two sources (A = left, B = right), cold L2, on staged draws: two a block, the first of which has number `first`.
 
-    subject: Subject
+    Block i takes A, B on its first draw and B, A on its second; blocks of an odd number B, A and A, B. Outputs of A go into the
+    first place of a draw, of B into the second. `before` and `after` say whether to read the device's state then.
+    """
+
     left: str
     right: str
-    blocks: int
-    first: int = 0
+    staged: Staged
+    first: int
+    before: bool = True
+    after: bool = True
+
+
+class Call(Message, frozen=True, tag=True):
+    """Call a source once on each staged draw, back to back; outputs go into place number `place` of each. Nothing is timed here."""
+
+    source: str
+    staged: Staged
+    place: int
 
 
 class Sweep(Message, frozen=True, tag=True):
-    """Time each source `samples` times in turn, cold L2; a source that fails gives null."""
+    """Time each source once on every staged draw, in turn, cold L2; a source that fails gives null."""
 
-    subject: Subject
     sources: tuple[str, ...]
-    samples: int
+    staged: Staged
 
 
 class Count(Message, frozen=True, tag=True):
@@ -73,17 +150,22 @@ class Extra(Message, frozen=True, tag=True):
     role: str
 
 
-AnyRequest = Hello | Calibrate | Gate | Compare | Sweep | Count | Extra
+class OpenCounters(Message, frozen=True, tag=True):
+    """Open the hardware counters, so that the first count does not wait for it. Only one process at a time may hold a card's."""
+
+
+AnyRequest = Hello | OpenCounters | Calibrate | Stage | Check | Gate | Compare | Call | Sweep | Count | Extra
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """`status` is `ok` or a fault's name; `artifacts` by role; `blobs` are (media type, bytes) that artifacts refer to."""
+    """`status` is `ok` or a fault's name; `artifacts` by role; `blobs` are (media type, bytes) that artifacts refer to; `staged` answers Stage."""
 
     status: str
     text: str = ""
     artifacts: dict[str, bytes] = {}
     blobs: tuple[tuple[str, bytes], ...] = ()
     facts: dict[str, str] = {}
+    staged: Staged | None = None
     exiting: bool = False
 
 

@@ -10,10 +10,11 @@ import torch
 
 from . import switches
 from .device import AnyDevice
+from .inputs import draw
 from .loading import load_run
 from .protocol import Extra
 from .refusals import ExtraFailed
-from .timing import draw, host_us
+from .timing import host_us
 
 CALLS = 7
 _OPERATOR_CALLS = 3

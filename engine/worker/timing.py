@@ -7,28 +7,20 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-import torch
 
-from . import switches
+from . import arena, switches
+from .checking import deliver, opened
 from .device import HOLD_US_MAX, AnyDevice
-from .loading import load_reference, load_run
-from .protocol import Compare, Subject, Sweep
+from .inputs import Inputs, copies, draw
+from .loading import load_run
+from .protocol import Call, Compare, Draw, Reply, Subject, Sweep
 from .telemetry import telemetry
 
 _WARM_UP_CALLS = 5
+Run = Callable[..., Any]
 
 
-def draw(device: AnyDevice, subject: Subject, index: int) -> tuple[torch.Tensor, ...]:
-    """Fresh inputs number `index` of a subject."""
-    generator = torch.Generator(device=device.torch_device).manual_seed((subject.seed + index) % (1 << 63))
-    with switches.strict():
-        inputs: tuple[torch.Tensor, ...] = load_reference(subject.reference).inputs(
-            subject.shape, generator, device.torch_device
-        )
-    return inputs
-
-
-def host_us(device: AnyDevice, run: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> float:
+def host_us(device: AnyDevice, run: Run, inputs: Inputs) -> float:
     """Warm up, and return how long to hold the stream, in us: twice the host's longest time to queue a call, and 50, within what can be held."""
     longest = 0.0
     with switches.strict():
@@ -42,55 +34,73 @@ def host_us(device: AnyDevice, run: Callable[..., Any], inputs: tuple[torch.Tens
     return min(2.0 * longest + 50.0, HOLD_US_MAX)
 
 
-def sample(
-    device: AnyDevice,
-    run: Callable[..., Any],
-    inputs: tuple[torch.Tensor, ...],
-    hold_us: float,
-    left: switches.State | None = None,
-    flush: bool = True,
-) -> int:
-    """One timed call under strict switches; `left` takes what it did to them."""
-    with switches.strict(left):
-        return device.time_ns(lambda: run(*inputs), hold_us, flush)
+class Arm:
+    """One side of a comparison: a source, how long its calls take to queue, and the switches that it left otherwise than strict."""
 
+    def __init__(self, device: AnyDevice, source: str, inputs: Inputs) -> None:
+        self._device, self.run, self.left = device, load_run(source), switches.strict_values()
+        self.hold_us = host_us(device, self.run, copies(inputs))
 
-def compare(device: AnyDevice, request: Compare) -> bytes:
-    """The `samples` artifact of two sources. No arm meets the switches that another one left.
+    def sample(self, memory: arena.Memory, one: Draw, place: int, hold_us: float) -> int:
+        """Nanoseconds of one cold call under strict switches, on inputs in new memory; its output goes into a place of the draw.
 
-    Every second block is taken as BAAB, and each begins with a call that is not kept: the first sample after new inputs
-    were drawn is slower, by 7 % on a kernel of 5 us, and always falling on A it made identical kernels differ by 0.7 %.
-    """
-    left, right = load_run(request.left), load_run(request.right)
-    inputs = draw(device, request.subject, request.first)
-    hold = max(host_us(device, left, inputs), host_us(device, right, inputs))
-    arms = [(left, switches.strict_values()), (right, switches.strict_values())]
-    stood, before, began = switches.read(), telemetry(device), time.perf_counter()
-    blocks = []
-    for index in range(request.first, request.first + request.blocks):
-        inputs = draw(device, request.subject, index)
+        Every sample comes first after its inputs: a call right after new ones is slower, by 7 % on a kernel of 5 us.
+        """
+        device, inputs = self._device, copies(tuple(memory.at(each) for each in one.inputs))
         device.synchronize()
-        blocks.append(_block(device, arms, inputs, hold, swapped=index % 2 == 1))
-    spent, after = time.perf_counter() - began, telemetry(device)
-    named = {"before": stood, "left": arms[0][1], "right": arms[1][1]}
+        made: list[Any] = []
+        with switches.strict(self.left):
+            taken = device.time_ns(lambda: made.append(self.run(*inputs)), hold_us)
+        if place < len(one.outputs):
+            deliver(made.pop(), memory.at(one.outputs[place]))
+        return taken
+
+
+_ARMS: dict[str, Arm] = {}
+
+
+def _arm(device: AnyDevice, source: str, memory: arena.Memory, one: Draw) -> Arm:
+    """The arm of a source, warmed up once in this process."""
+    if source not in _ARMS:
+        _ARMS[source] = Arm(device, source, tuple(memory.at(each) for each in one.inputs))
+    return _ARMS[source]
+
+
+def compare(device: AnyDevice, request: Compare) -> Reply:
+    """The `samples` artifact of two sources. No arm meets the switches that another one left."""
+    memory, draws = opened(request.staged), request.staged.draws
+    arms = [_arm(device, source, memory, draws[0]) for source in (request.left, request.right)]
+    hold_us = max(arm.hold_us for arm in arms)
+    stood, before = switches.read(), telemetry(device) if request.before else {}
+    began = time.perf_counter()
+    blocks = [
+        _block(arms, memory, draws[2 * i], draws[2 * i + 1], hold_us, swapped=(request.first + i) % 2 == 1)
+        for i in range(len(draws) // 2)
+    ]
+    device.synchronize()
+    spent, after = time.perf_counter() - began, telemetry(device) if request.after else {}
+    named = {"before": stood, "left": arms[0].left, "right": arms[1].left}
     facts = {"before": before, "after": after, "switches": {side: switches.words(s) for side, s in named.items()}}
-    return _samples(device, blocks=blocks, first=request.first, hold_us=hold, wall_s=spent, **facts)
+    content = _samples(device, blocks=blocks, first=request.first, hold_us=hold_us, wall_s=spent, **facts)
+    return Reply(status="ok", artifacts={"samples": content})
 
 
-def _block(
-    device: AnyDevice,
-    arms: list[tuple[Callable[..., Any], switches.State]],
-    inputs: tuple[torch.Tensor, ...],
-    hold_us: float,
-    swapped: bool,
-) -> list[int]:
-    """(a, b, b, a) of one block, measured in that order, or where `swapped` as b, a, a, b."""
-    outer, inner = (arms[1], arms[0]) if swapped else (arms[0], arms[1])
-    sample(device, outer[0], inputs, hold_us, outer[1])
-    first, second, third, last = (
-        sample(device, run, inputs, hold_us, seen) for run, seen in (outer, inner, inner, outer)
-    )
+def _block(arms: list[Arm], memory: arena.Memory, one: Draw, other: Draw, hold_us: float, swapped: bool) -> list[int]:
+    """(a, b, b, a) of one block: the first two on one draw, the last two on another; where `swapped`, measured as b, a, a, b."""
+    outer, inner = (1, 0) if swapped else (0, 1)
+    first, second = (arms[side].sample(memory, one, side, hold_us) for side in (outer, inner))
+    third, last = (arms[side].sample(memory, other, side, hold_us) for side in (inner, outer))
     return [second, first, last, third] if swapped else [first, second, third, last]
+
+
+def call_all(device: AnyDevice, request: Call) -> Reply:
+    """Call a source once on every staged draw. The engine holds the watch: nothing that is read here is believed."""
+    memory, run = opened(request.staged), load_run(request.source)
+    with switches.strict():
+        for one in request.staged.draws:
+            deliver(run(*(memory.at(each) for each in one.inputs)), memory.at(one.outputs[request.place]))
+        device.synchronize()
+    return Reply(status="ok")
 
 
 def warm(device: AnyDevice, subject: Subject, source: str, blocks: int = 10) -> bytes:
@@ -98,32 +108,37 @@ def warm(device: AnyDevice, subject: Subject, source: str, blocks: int = 10) -> 
     run, inputs = load_run(source), draw(device, subject, 0)
     hold = host_us(device, run, inputs)
     before, began = telemetry(device), time.perf_counter()
+
+    def sample() -> int:
+        with switches.strict():
+            return device.time_ns(lambda: run(*inputs), hold, flush=False)
+
     for _ in range(_WARM_UP_CALLS):
-        sample(device, run, inputs, hold, flush=False)  # what the telemetry's load displaced comes back
-    taken = [[sample(device, run, inputs, hold, flush=False) for _ in range(4)] for _ in range(blocks)]
+        sample()  # what the telemetry's load displaced comes back
+    taken = [[sample() for _ in range(4)] for _ in range(blocks)]
     facts = {"wall_s": time.perf_counter() - began, "before": before, "after": telemetry(device)}
     return _samples(device, cache="warm", blocks=taken, hold_us=hold, **facts)
 
 
-def sweep(device: AnyDevice, request: Sweep) -> bytes:
+def sweep(device: AnyDevice, request: Sweep) -> Reply:
     """The `sweep` artifact: the sources' samples taken in turn, so that drift meets all of them alike."""
-    runs = [_ready(device, source, request.subject) for source in request.sources]
-    taken: list[list[int] | None] = [None if ready is None else [] for ready in runs]
+    memory, draws = opened(request.staged), request.staged.draws
+    arms = [_ready(device, source, memory, draws[0]) for source in request.sources]
+    taken: list[list[int] | None] = [None if arm is None else [] for arm in arms]
     began = time.perf_counter()
-    for index in range(request.samples):
-        inputs = draw(device, request.subject, index)
-        for times, ready in zip(taken, runs, strict=True):
-            if times is not None and ready is not None:
-                times.append(sample(device, ready[0], inputs, ready[1]))
+    for one in draws:
+        for times, arm in zip(taken, arms, strict=True):
+            if times is not None and arm is not None:
+                times.append(arm.sample(memory, one, len(one.outputs), arm.hold_us))
     facts = {"clock": device.clock, "cache": device.cache, "wall_s": time.perf_counter() - began}
-    return msgspec.json.encode({"unit": "ns", "samples": taken, **facts})
+    content = msgspec.json.encode({"unit": "ns", "samples": taken, **facts})
+    return Reply(status="ok", artifacts={"sweep": content})
 
 
-def _ready(device: AnyDevice, source: str, subject: Subject) -> tuple[Callable[..., Any], float] | None:
-    """A configuration that compiles and runs, with its hold time; None for one that does not (too much shared memory)."""
+def _ready(device: AnyDevice, source: str, memory: arena.Memory, one: Draw) -> Arm | None:
+    """A configuration that compiles and runs; None for one that does not (too much shared memory)."""
     try:
-        run = load_run(source)
-        return run, host_us(device, run, draw(device, subject, 0))
+        return _arm(device, source, memory, one)
     except BaseException:  # a source may also raise SystemExit
         device.synchronize()  # raises again where the context is lost, which ends this worker
         return None

@@ -17,7 +17,7 @@ PROBLEM = load("kb_softmax")
 CELL = Cell(problem=PROBLEM.name, contract="tf32-allowed", pool="flags", arm="on", repetition=1)
 GATE_LIMIT_S = 8.0
 SLACK_S = 12.0
-"""A new worker imports torch on a busy machine; a hang would take for ever."""
+"""A gate asks a worker twice and a referee besides, on a busy machine; a hang would take for ever."""
 
 HONEST = "import torch\n\ndef run(x):\n    return torch.softmax(x, -1)\n"
 
@@ -44,5 +44,5 @@ def gate(executor: LocalExecutor, source: str, problem: str = PROBLEM.name, seed
 
 
 def assert_unharmed(executor: LocalExecutor) -> None:
-    """The next honest candidate passes, in the same worker or in a fresh one."""
+    """The next honest candidate passes."""
     assert gate(executor, HONEST) == ("passed", "within limits")

@@ -121,7 +121,15 @@ class FakeExecutor:
         rel_l2, max_rms = kernel.errors
         draw = {**_DRAW, "rel_l2": rel_l2, "max_rms": max_rms}
         trivial = {"zeros": {"rel_l2": 1.0, "max_rms": 3.0}}
-        report = {"error": None, "seed": question.seed, "draws": [draw, draw], "trivial": trivial, "repeat_equal": True}
+        report: dict[str, Any] = {
+            "error": None,
+            "seed": question.seed,
+            "draws": [draw, draw],
+            "trivial": trivial,
+            "repeat_equal": True,
+        }
+        wall = {"calls": 8, "ns": 8 * (kernel.ns + 30_000), "outputs": [_errors(kernel)] * 8}
+        report |= {"repeats": [_errors(kernel)] * 2, "wall": wall}
         seen = self._seen("gate", "report", {**report, "expected": _EXPECTED})
         if seen.status != "ok":
             return seen
@@ -135,7 +143,9 @@ class FakeExecutor:
         a, b = self._kernels(left).ns, self._kernels(right).ns
         noise = self._noise(question, left, 2 * blocks)
         rows = [[a + a * x // 1000, b, b + b * y // 1000, a] for x, y in zip(noise[::2], noise[1::2], strict=True)]
-        return self._seen("compare", "samples", {**_CLOCK, "blocks": rows})
+        one, other = _errors(self._kernels(left)), _errors(self._kernels(right))
+        outputs = {"pairs": [max(one, other, key=lambda e: e["rel_l2"])] * 2 * blocks, "ends": [[one, other]]}
+        return self._seen("compare", "samples", {**_CLOCK, "blocks": rows, "outputs": outputs})
 
     def sweep(self, question: Question, template: str, sources: tuple[str, ...]) -> Observation:
         noise = self._noise(question, template, 5)
@@ -183,6 +193,13 @@ class FakeExecutor:
 
 _CLOCK = {"clock": "cuda_event", "cache": "cold", "unit": "ns"}
 _EXPECTED = {"shape": [512, 512], "dtype": "float32"}
+
+
+def _errors(kernel: Kernel) -> dict[str, Any]:
+    rel_l2, max_rms = kernel.errors
+    return {"nonfinite": 0, "rel_l2": rel_l2, "max_rms": max_rms}
+
+
 _NOTHING = {"draws": [], "expected": {"shape": [], "dtype": ""}, "trivial": {}, "repeat_equal": False}
 _DRAW = {**_EXPECTED, "device_ok": True, "type_ok": True, "inputs_unchanged": True, "nonfinite": 0}
 

@@ -46,7 +46,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> FakeExecutor:
     executor = FakeExecutor(story)
     monkeypatch.setattr(cli_measure, "open_executor", lambda *_: executor)
 
-    def suite_request(suite: str, half: str, times: int, ncu: bool, seed: int) -> ExaminationRequest:
+    def suite_request(suite: str, half: str, times: int, ncu: bool, seed: int, *_: object) -> ExaminationRequest:
         return replace(asked(times), purpose=suite, seed=seed)
 
     monkeypatch.setattr(cli_measure, "request", suite_request)

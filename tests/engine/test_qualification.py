@@ -65,4 +65,4 @@ def test_planted_kernels_expect_one_rule_to_fire_or_to_stay_silent() -> None:
 def test_an_unknown_suite_is_refused() -> None:
     with pytest.raises(BadInput, match="identical"):
         request("identcal")
-    assert len(set(SUITES)) == 5
+    assert len(set(SUITES)) == 6

@@ -1,10 +1,8 @@
-"""The worker as a process: endless candidates, noise on its pipe, children that it leaves. Bounded time, nothing left over."""
+"""The worker as a process: endless candidates, noise on its socket, children that it leaves. Bounded time, nothing left over."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 from gpusolver.engine.local import LocalExecutor
 
 from .candidates import HONEST, assert_unharmed, gate, open_worker, question
+from .processes import assert_gone, assert_none_runs, below, running, session, soon
 
 pytestmark = pytest.mark.torch_cpu
 
@@ -25,39 +24,14 @@ def executor() -> Iterator[LocalExecutor]:
 
 
 def worker_pid(executor: LocalExecutor) -> int:
-    pid = executor._worker.pid
+    pid = executor.worker_pid
     assert pid is not None
     return pid
 
 
-def running(marker: str) -> list[int]:
-    """Live processes whose command holds the marker; a zombie has none."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit() and marker.encode() in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
-    return found
-
-
-def session(sid: int) -> list[int]:
-    """Live processes of a session."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit():
-                state, _, _, its_session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
-                if int(its_session) == sid and state != "Z":
-                    found.append(int(entry.name))
-    return found
-
-
-def assert_gone(sid: int) -> None:
-    """No process of the session is left; one that was killed a moment ago may take a moment to vanish."""
-    limit = time.monotonic() + 5
-    while session(sid) and time.monotonic() < limit:
-        time.sleep(0.05)
-    assert session(sid) == []
+def telling(source: str, path: Path) -> str:
+    """The source, which writes down first what process it runs in."""
+    return f"import os, pathlib\npathlib.Path({str(path)!r}).write_text(str(os.getpid()))\n{source}"
 
 
 # --- candidates that never end ----------------------------------------------------------------------------------------
@@ -72,16 +46,27 @@ def assert_gone(sid: int) -> None:
     ],
     ids=["b129_run", "b80_import", "deaf_to_sigterm"],
 )
-def test_b129_an_endless_candidate_is_ended_at_the_limit(executor: LocalExecutor, source: str) -> None:
-    before = worker_pid(executor)
-    outcome, reason = gate(executor, source)
+def test_b129_an_endless_candidate_is_ended_at_the_limit(executor: LocalExecutor, source: str, tmp_path: Path) -> None:
+    outcome, reason = gate(executor, telling(source, tmp_path / "pid"))
     assert outcome == "timeout" and "8 s" in reason
+    assert executor.worker_pid is None
+    assert_gone(int((tmp_path / "pid").read_text()))
     assert_unharmed(executor)
-    assert worker_pid(executor) != before
-    assert_gone(before)
 
 
-# --- noise on the pipe ------------------------------------------------------------------------------------------------
+def test_every_candidate_has_a_process_of_its_own(executor: LocalExecutor) -> None:
+    """The one before ends with all its memory; the same source again meets the process that it ran in."""
+    first, second = HONEST, HONEST + "\n# another\n"
+    pids = []
+    for source in (first, first, second, first):
+        assert gate(executor, source)[0] == "passed"
+        pids.append(worker_pid(executor))
+    assert pids[0] == pids[1] and len(set(pids)) == 3
+    assert_gone(pids[0])
+    assert_gone(pids[2])
+
+
+# --- noise on the socket ------------------------------------------------------------------------------------------------
 
 NOISE = {
     "text": "print('garbage ' * 10); sys.stdout.flush()",
@@ -94,7 +79,7 @@ NOISE = {
 
 
 @pytest.mark.parametrize("name", NOISE)
-def test_what_a_candidate_prints_never_breaks_the_pipe(executor: LocalExecutor, name: str) -> None:
+def test_what_a_candidate_prints_never_breaks_the_talk(executor: LocalExecutor, name: str) -> None:
     source = f"import os, sys, torch\n\ndef run(x):\n    global DONE\n    if not DONE:\n        {NOISE[name]}\n    DONE = True\n"
     source += "    return torch.softmax(x, -1)\nDONE = False\n"
     assert gate(executor, source) == ("passed", "within limits")
@@ -111,8 +96,8 @@ def test_what_a_candidate_prints_never_breaks_the_pipe(executor: LocalExecutor, 
     ],
     ids=["one byte", "huge length", "no message", "half a frame"],
 )
-def test_a_candidate_that_writes_into_the_reply_pipe_harms_only_itself(executor: LocalExecutor, content: str) -> None:
-    """The pipe is not on stdout, but a process can write to any descriptor that it holds."""
+def test_a_candidate_that_writes_into_the_reply_socket_harms_only_itself(executor: LocalExecutor, content: str) -> None:
+    """The socket is not on stdout, but a process can write to any descriptor that it holds."""
     source = f"""
 import os
 import stat
@@ -120,7 +105,7 @@ import torch
 
 for number in range(3, 64):
     try:
-        if stat.S_ISFIFO(os.fstat(number).st_mode):
+        if stat.S_ISSOCK(os.fstat(number).st_mode):
             os.write(number, {content})
     except OSError:
         pass
@@ -137,25 +122,27 @@ def run(x):
 
 
 def test_b80_what_a_candidate_starts_ends_with_its_worker(executor: LocalExecutor) -> None:
-    """A forked child and a stub compiler that sleep for ever: the next candidate is measured, and nothing outlives the worker."""
+    """A forked child and a stub compiler that sleep for ever: the next candidate has another process, and neither is left."""
     source = HONEST.replace(
         "import torch\n",
         "import os, subprocess, time, torch\n"
         "subprocess.Popen(['sleep', '98765'])\nif os.fork() == 0:\n    time.sleep(98765)\n    os._exit(0)\n",
     )
     assert gate(executor, source)[0] == "passed"
-    assert_unharmed(executor)
     worker = worker_pid(executor)
-    assert len(session(worker)) == 3
-    executor._worker.kill()
+    assert len(session(worker)) == 3 and running("sleep\x0098765")
+    assert_unharmed(executor)
+    assert worker_pid(executor) != worker
     assert_gone(worker)
+    assert_none_runs("sleep\x0098765")
 
 
-def test_a_worker_that_ends_while_its_child_holds_the_pipe_is_noticed(executor: LocalExecutor) -> None:
-    source = "import os, time\nif os.fork() == 0:\n    time.sleep(98766)\nos._exit(5)\n"
-    before = worker_pid(executor)
+def test_a_worker_that_ends_while_its_child_holds_the_socket_is_noticed(
+    executor: LocalExecutor, tmp_path: Path
+) -> None:
+    source = telling("import time\nif os.fork() == 0:\n    time.sleep(98766)\nos._exit(5)\n", tmp_path / "pid")
     assert gate(executor, source)[0] in ("worker_lost", "timeout")
-    assert_gone(before)
+    assert_gone(int((tmp_path / "pid").read_text()))
     assert_unharmed(executor)
 
 
@@ -164,20 +151,29 @@ def test_a_child_that_leaves_the_session_does_not_outlive_the_worker(executor: L
         "import torch\n", "import subprocess, torch\nsubprocess.Popen(['sleep', '98767'], start_new_session=True)\n"
     )
     assert gate(executor, source)[0] == "passed"
-    executor._worker.kill()
-    left = running("sleep\x0098767")
-    for pid in left:
-        os.kill(pid, 9)
-    assert left == []
+    assert running("sleep\x0098767")
+    assert_unharmed(executor)
+    assert_none_runs("sleep\x0098767")
 
 
-def test_a_worker_ends_when_its_engine_does(executor: LocalExecutor) -> None:
-    """The death of the engine closes the pipe, and that ends the worker."""
-    worker, child = worker_pid(executor), executor._worker._child
-    assert child is not None and child.stdin is not None and session(worker) == [worker]
-    child.stdin.close()
-    child.wait(timeout=10)
+def test_a_worker_whose_socket_closes_ends(executor: LocalExecutor) -> None:
+    """The death of the engine closes the socket, and that ends the worker."""
+    assert_unharmed(executor)
+    worker = worker_pid(executor)
+    assert session(worker) == [worker]
+    arm = executor._bout.arms._worker
+    assert arm is not None
+    arm._socket.close()
     assert_gone(worker)
+
+
+def test_server_referee_worker_and_spare_are_all_that_runs(executor: LocalExecutor) -> None:
+    """Whatever ran before: four processes, and none after the end."""
+    for source in (HONEST, "import os\nos._exit(3)\n", HONEST + "\n# again\n"):
+        gate(executor, source)
+    assert soon(lambda: len(below(os.getpid())) == 4), below(os.getpid())
+    executor._bout.close()
+    assert below(os.getpid()) == set()
 
 
 def test_a_comparison_that_never_ends_is_a_fault_and_not_a_verdict(executor: LocalExecutor) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from gpusolver.engine.local import LocalExecutor
 
-from .candidates import HONEST, assert_unharmed, open_worker, question
+from .candidates import HONEST, assert_unharmed, gate, open_worker, question
 
 pytestmark = pytest.mark.torch_cpu
 
@@ -122,7 +124,7 @@ def test_the_worker_is_left_as_it_was_found(executor: LocalExecutor) -> None:
     assert samples(executor, HONEST, HONEST)["switches"]["before"] == before
 
 
-# It refuses any draw but those whose first element it was told.
+# It writes down the first element of every draw that it meets.
 SEES = """
 import pathlib
 import torch
@@ -134,19 +136,44 @@ def run(x):
 """
 
 
-def test_block_i_has_the_inputs_of_draw_first_plus_i(executor: LocalExecutor, tmp_path: Any) -> None:
+def test_block_i_has_two_draws_of_its_own_by_its_number(executor: LocalExecutor, tmp_path: Any) -> None:
     """Blocks 2 and 3 asked for as a second look meet the inputs that they would meet in one look of four."""
 
     def draws(name: str, blocks: int, first: int) -> list[str]:
         path = tmp_path / name
         found = samples(executor, SEES.format(path=str(path)), HONEST, blocks, first)
         assert (len(found["blocks"]), found["first"]) == (blocks, first)
-        seen = path.read_text().split()
-        return [seen[-2 * (blocks - at)] for at in range(blocks)]  # the left arm runs twice in a block
+        seen: list[str] = path.read_text().split()
+        return seen[-2 * blocks :]  # the left arm runs twice in a block, after its warm-up
 
     whole = draws("whole", 4, 0)
-    assert len(set(whole)) == 4
+    assert len(set(whole)) == 8
     assert [*draws("first", 2, 0), *draws("second", 2, 2)] == whole
+
+
+def test_the_outputs_of_timed_calls_are_compared(executor: LocalExecutor) -> None:
+    """Twice the right answer is one norm away from it, on each of two draws a block and against the reference at both ends."""
+    outputs = samples(executor, HONEST, HONEST.replace("-1)", "-1) * 2"), blocks=3)["outputs"]
+    assert [row["rel_l2"] for row in outputs["pairs"]] == [pytest.approx(1.0, abs=1e-6)] * 6
+    assert len(outputs["ends"]) == 2
+    for left, right in outputs["ends"]:
+        assert left["rel_l2"] < 1e-6 and right["rel_l2"] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_an_answer_that_comes_in_the_gate_alone_is_found_in_the_times(executor: LocalExecutor) -> None:
+    """Right for thirty calls, wrong from then on: the gate sees the former, the timed calls the latter."""
+    source = """
+import torch
+
+CALLS = []
+
+def run(x):
+    CALLS.append(1)
+    return torch.softmax(x, -1) if len(CALLS) <= 30 else torch.zeros_like(x)
+"""
+    assert gate(executor, source) == ("passed", "within limits")
+    outputs = samples(executor, HONEST, source, blocks=4)["outputs"]
+    assert outputs["pairs"][-1]["rel_l2"] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("role", ["timeline", "warm", "compiled", "energy", "kernels"])
@@ -156,10 +183,11 @@ def test_the_stand_in_has_no_extras_and_says_so(executor: LocalExecutor, role: s
 
 
 def test_an_extra_under_which_the_worker_dies_is_no_fault_of_the_run(executor: LocalExecutor) -> None:
-    executor._worker.kill()
-    executor._limits["extra"] = 0.001
+    assert_unharmed(executor)
+    assert executor.worker_pid is not None
+    os.kill(executor.worker_pid, signal.SIGKILL)
     seen = executor.extra(question(), HONEST, "warm")
-    assert seen.status == "extra_failed" and seen.text.startswith("timeout: ")
+    assert seen.status == "extra_failed" and seen.text.startswith("worker_lost: ")
     assert_unharmed(executor)
 
 

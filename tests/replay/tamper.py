@@ -74,6 +74,7 @@ def rewrite(path: Path, change: Callable[[list[Line]], list[Line] | None]) -> Pa
     changed = change(events)
     events = events if changed is None else changed
     with unguarded(path) as db:
+        db.execute("BEGIN")
         db.execute("DELETE FROM events")
         previous, versions = "0" * 64, dict[str, int]()
         for seq, line in enumerate(events, start=1):
@@ -83,6 +84,7 @@ def rewrite(path: Path, change: Callable[[list[Line]], list[Line] | None]) -> Pa
             row = (seq, line.stream, version, line.kind, line.at, payload, previous, stored)
             db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
             previous = stored
+        db.execute("COMMIT")
     return path
 
 

@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpusolver.events.model import Origin
-from gpusolver.replay.cli import diff_command, replay_command
+from gpusolver.replay.cli import replay_command
+from gpusolver.replay.cli_diff import diff_command
 
 from .forge import forge
 from .tamper import first, lines, rewrite
@@ -123,7 +124,7 @@ def test_diff_names_the_first_event_and_what_follows(clean: Path, tmp_path: Path
     other = forge(tmp_path / "other.db", World(seed=2), repetitions=1)
     found = json.loads(diff(clean, other, "--json").output)
     calibrated = first(lines(clean), "RoundAttempted").seq
-    assert int(found["first_event"]["what"].removeprefix("event ")) > calibrated
+    assert found["first_event"]["seq"] > calibrated
     rounds = {d["what"] for d in found["differences"] if " round " in d["what"]}
     assert "run1/toy/tf32-allowed/full/on/1 round 5" in rounds
     assert "run1/toy/tf32-allowed/full/on/1 round 4" not in rounds  # inert rounds hold no times
@@ -136,8 +137,8 @@ def test_diff_of_two_positions(clean: Path) -> None:
     shown = diff(f"{clean}@{judged[1]}", f"{clean}@{judged[2]}")
     assert shown.exit_code == 1
     assert f"event {judged[1] + 1}" in shown.output
-    assert "fired 2, 0 successes, 2 failures, confidence 0.25" in shown.output
-    assert "fired 3, 0 successes, 3 failures, confidence 0.2" in shown.output
+    assert "fired 2, successes 0, failures 2, confidence 0.25" in shown.output
+    assert "fired 3, successes 0, failures 3, confidence 0.2" in shown.output
 
 
 @pytest.mark.parametrize("position", ["0", "x", "99999", "-1"])

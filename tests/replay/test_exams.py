@@ -136,4 +136,4 @@ def test_a_difference_of_figures_is_named(two: Path, tmp_path: Path) -> None:
     path = Path(shutil.copy(two, tmp_path / "ledger.db"))
     rewrite(path, lambda events: first(events, "ExaminationStated").body["figures"].update({"counters/within": 7.0}))
     (only,) = diff(str(two), str(path)).differences
-    assert (only.what, only.left, only.right) == ("exam1 figure counters/within", "4.0", "7.0")
+    assert (only.what, only.left, only.right) == ("exam1 figure counters/within", "value 4.0", "value 7.0")

@@ -12,9 +12,21 @@ import gpusolver
 
 ROOT = Path(gpusolver.__file__).parent.parent
 WORLD = ("sqlite3", "_sqlite3", "subprocess", "socket", "torch", "triton", "cuda", "click", "rich", "sqlite_utils")
-PURE_EVENTS = ("", ".model", ".errors", ".rows", ".codec", ".chain", ".upcast", ".artifacts", ".cells", ".clock")
+PURE_EVENTS = (
+    "",
+    ".model",
+    ".errors",
+    ".rows",
+    ".codec",
+    ".chain",
+    ".merkle",
+    ".upcast",
+    ".artifacts",
+    ".cells",
+    ".clock",
+)
 DECISIONS = ("gpusolver.engine", "gpusolver.projections", "gpusolver.profilers", "gpusolver.problems")
-WRITING = tuple(f"gpusolver.events.{name}" for name in ("writer", "opening", "lock", "failures"))
+WRITING = tuple(f"gpusolver.events.{name}" for name in ("writer", "opening", "lock", "failures", "merkle"))
 
 
 def modules_of(room: str) -> list[str]:
@@ -62,5 +74,6 @@ def test_reading_loads_no_writer() -> None:
 
 
 def test_every_module_of_events_is_either_pure_or_named_as_touching_files() -> None:
-    touching = {"gpusolver.events.schema", "gpusolver.events.files", "gpusolver.events.reader", *WRITING}
+    reading = {f"gpusolver.events.{name}" for name in ("schema", "files", "reader", "journal", "mounts")}
+    touching = {*reading, *WRITING}
     assert set(modules_of("events")) == {f"gpusolver.events{name}" for name in PURE_EVENTS} | touching

@@ -13,10 +13,15 @@ import pytest
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch_cpu
 
-from gpusolver.engine.worker import calibration, timing
+import torch
+
+from gpusolver.engine.worker import calibration, checking, timing
 from gpusolver.engine.worker.device import CpuDevice
-from gpusolver.engine.worker.protocol import Compare, Subject
+from gpusolver.engine.worker.protocol import Call, Compare, Gate, Subject
 from gpusolver.problems.contract import load
+
+from . import staging
+from .staging import staged
 
 SOURCE = "import torch\n\ndef run(x):\n    return torch.softmax(x, -1)\n"
 PROBLEM = load("kb_softmax")
@@ -42,15 +47,22 @@ def test_warm_samples_are_ten_blocks_of_one_source_held_and_never_flushed() -> N
     assert set(device.seen) == {(False, True)} and len(device.seen) > 40  # some before the first sample
 
 
+def values(count: int) -> list[torch.Tensor]:
+    """Tensors of one shape; the first element of number i is i."""
+    return [torch.arange(i, i + 6, dtype=torch.float32).view(2, 3) for i in range(count)]
+
+
 def test_samples_of_a_pair_are_each_flushed_and_held() -> None:
     device = Watched()
-    found = json.loads(timing.compare(device, Compare(subject=SUBJECT, left=SOURCE, right=SOURCE, blocks=3)))
+    with staged(values(6), 2) as (_, draws):
+        reply = timing.compare(device, Compare(left=SOURCE, right=SOURCE, staged=draws, first=0))
+    found = json.loads(reply.artifacts["samples"])
     assert found["cache"] == "unknown" and len(found["blocks"]) == 3
-    assert device.seen == [(True, True)] * 15  # each block begins with a call that is not kept
+    assert device.seen == [(True, True)] * 12
 
 
 class Scripted(CpuDevice):
-    """A CPU whose timed calls take what is written in the output, and the first after new inputs 1000 ns more."""
+    """A CPU whose timed calls take what the source says, and the first after a wait for the device 1000 ns more."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,22 +70,72 @@ class Scripted(CpuDevice):
         self.fresh = False
 
     def synchronize(self) -> None:
-        self.fresh = True  # `compare` waits for the device after it has drawn
+        self.fresh = True  # `sample` waits for the device after it has made new inputs
 
     def time_ns(self, call: Callable[[], Any], hold_us: float, flush: bool = True) -> int:
-        own = int(call())
+        call()
+        own = staging.TOOK[-1]
         self.order.append(own)
         extra, self.fresh = 1000 * self.fresh, False
         return own + extra
 
 
-def test_blocks_are_abba_and_baab_in_turn_and_the_first_call_after_new_inputs_is_not_kept() -> None:
-    """A takes 100 ns and B 200 ns: whatever the order, each block is (A, B, B, A), and nobody pays for new inputs."""
+TAKES = "from tests.worker.staging import TOOK\n\ndef run(x):\n    TOOK.append({ns})\n    return x * {ns}\n"
+
+
+def test_blocks_are_abba_and_baab_in_turn_and_every_call_is_the_first_after_new_inputs() -> None:
+    """A takes 100 ns and B 200 ns: whatever the order, each block is (A, B, B, A), and all pay alike for new inputs."""
     device = Scripted()
-    left, right = "def run(x):\n    return 100\n", "def run(x):\n    return 200\n"
-    found = json.loads(timing.compare(device, Compare(subject=SUBJECT, left=left, right=right, blocks=2, first=4)))
-    assert found["blocks"] == [[100, 200, 200, 100]] * 2
-    assert device.order == [100, 100, 200, 200, 100, 200, 200, 100, 100, 200]
+    left, right = TAKES.format(ns=100), TAKES.format(ns=200)
+    with staged(values(4), 2) as (_, draws):
+        reply = timing.compare(device, Compare(left=left, right=right, staged=draws, first=4))
+    found = json.loads(reply.artifacts["samples"])
+    assert (found["blocks"], found["first"]) == ([[1100, 1200, 1200, 1100]] * 2, 4)
+    assert device.order == [100, 200, 200, 100, 200, 100, 100, 200]
+
+
+def test_each_side_of_a_pair_answers_every_draw_in_its_own_place() -> None:
+    """Draw i begins with i: A returns three times that, B five times, and neither meets what the other made of its inputs."""
+    source = "def run(x):\n    y = x * {times}\n    x.zero_()\n    return y\n"
+    with staged(values(4), 2) as (memory, draws):
+        request = Compare(left=source.format(times=3), right=source.format(times=5), staged=draws, first=0)
+        assert timing.compare(CpuDevice(), request).status == "ok"
+        for one, value in zip(draws.draws, values(4), strict=True):
+            assert memory.at(one.inputs[0]).equal(value)
+            assert memory.at(one.outputs[0]).equal(value * 3) and memory.at(one.outputs[1]).equal(value * 5)
+
+
+def test_calls_without_a_clock_answer_each_draw_in_the_place_that_was_named() -> None:
+    with staged(values(3), 2) as (memory, draws):
+        request = Call(source="def run(x):\n    return x + 1\n", staged=draws, place=1)
+        assert timing.call_all(CpuDevice(), request).status == "ok"
+        for one, value in zip(draws.draws, values(3), strict=True):
+            assert memory.at(one.outputs[0]).isnan().all() and memory.at(one.outputs[1]).equal(value + 1)
+
+
+@pytest.mark.parametrize("key", ["x.data_ptr()", "(x.data_ptr(), x._version)", "id(x)"])
+def test_the_second_draw_comes_in_the_objects_of_the_first_and_all_others_in_new_ones(key: str) -> None:
+    """Draw i begins with i. An answer kept by it is the first draw's on the second, whatever the allocator does."""
+    source = f"KEPT, ALIVE = {{}}, []\n\ndef run(x):\n    ALIVE.append(x)\n    return KEPT.setdefault({key}, x + 100).clone()\n"
+    with staged(values(4), 2) as (memory, draws):
+        assert checking.gate(CpuDevice(), Gate(source=source, staged=draws, repeats=1)).status == "ok"
+        found = [memory.at(one.outputs[0])[0, 0].item() for one in draws.draws]
+        assert memory.at(draws.draws[0].outputs[1])[0, 0].item() == 100
+    assert found == [100, 100, 102, 103]
+
+
+def test_an_output_that_was_delivered_is_gone_from_the_memory_that_held_it() -> None:
+    """What the caching allocator hands out next holds no answer; an output that repeats one element is left alone."""
+    kept, view = torch.ones(4), torch.zeros(4)
+    assert checking.deliver(kept, view)
+    assert view.tolist() == [1.0] * 4 and kept.isnan().all()
+    assert checking.deliver(torch.ones(()).expand(4), view)
+    assert not checking.deliver(torch.ones(5), view) and not checking.deliver(torch.ones(4).double(), view)
+    assert not checking.deliver([1.0] * 4, view) and not checking.deliver(torch.ones(4).to_sparse(), view)
+    assert not checking.deliver(torch.nn.Parameter(torch.ones(4)), view)
+    with torch.inference_mode():
+        made = torch.full((4,), 7.0)
+    assert checking.deliver(made, view) and view.tolist() == [7.0] * 4
 
 
 def test_limits_are_the_drivers(monkeypatch: pytest.MonkeyPatch) -> None:

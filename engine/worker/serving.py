@@ -1,21 +1,38 @@
-"""The GPU worker: a long-lived process that answers measuring requests on a pipe. It holds the context, never a verdict."""
+"""A worker's loop: answers requests on its socket until the engine closes it. Holds the context, never a verdict."""
 
 from __future__ import annotations
 
 import faulthandler
 import os
+import socket
 import sys
 import traceback
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
-from .protocol import AnyRequest, Calibrate, Compare, Count, Extra, Gate, Hello, Reply, Sweep, receive, send
+from .protocol import (
+    AnyRequest,
+    Calibrate,
+    Call,
+    Check,
+    Compare,
+    Count,
+    Extra,
+    Gate,
+    Hello,
+    OpenCounters,
+    Reply,
+    Stage,
+    Sweep,
+    receive,
+    send,
+)
 
 
-def main() -> None:
-    """Serve requests until the engine closes the pipe or the CUDA context is lost."""
-    requests, replies = _private_pipes()
+def serve(connection: socket.socket) -> None:
+    """Serve requests until the engine closes the socket or the CUDA context is lost. What a candidate prints goes to the log."""
+    requests, replies = connection.makefile("rb"), connection.makefile("wb")
     faulthandler.enable()  # a crash inside a driver library leaves a stack in the log
     decoder = msgspec.msgpack.Decoder(AnyRequest)
     device: Any = None
@@ -31,31 +48,32 @@ def main() -> None:
         send(replies, reply)
         if reply.exiting:
             os._exit(4)
-
-
-def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Keep the pipe for ourselves: what a candidate prints goes to stderr and cannot break a frame."""
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-    return requests, replies
+    os._exit(0)  # nothing that a candidate registered for the end is run
 
 
 def _answer(device: Any, request: AnyRequest) -> Reply:
-    from . import calibration, checking, counters, extras, identity, timing
+    from . import calibration, checking, counters, extras, identity, referee, timing
 
     match request:
         case Hello():
+            return identity.hello(device, request.warm)
+        case OpenCounters():
             counters.warm_up(device)
-            return Reply(status="ok", facts=identity.facts(device))
+            return Reply(status="ok")
         case Calibrate():
             return Reply(status="ok", artifacts={"calibration": calibration.calibrate(device)})
+        case Stage():
+            return referee.stage(device, request)
+        case Check():
+            return referee.check(device, request)
         case Gate():
             return checking.gate(device, request)
         case Compare():
-            return Reply(status="ok", artifacts={"samples": timing.compare(device, request)})
+            return timing.compare(device, request)
+        case Call():
+            return timing.call_all(device, request)
         case Sweep():
-            return Reply(status="ok", artifacts={"sweep": timing.sweep(device, request)})
+            return timing.sweep(device, request)
         case Count():
             return counters.count(device, request)
         case Extra():
@@ -76,7 +94,3 @@ def _fault(device: Any, error: BaseException) -> Reply:
         status="no_device" if missing else "request_failed",
         text=f"{type(error).__name__}: {error}" if missing else text,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,69 @@
+"""Which worker runs which sources: a fresh one for every candidate, one more standing by. Asks nothing itself and measures nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .fork_client import ForkClient
+from .worker.protocol import OpenCounters
+from .worker_process import WorkerProcess
+
+
+class Arms:
+    """The worker in use with the sources that it has run, and a warm spare.
+
+    A source that has run in a process may have changed it. So what is to be shown of one source is asked of a process that ran
+    no other, and a pair is timed in one that ran no third.
+    """
+
+    def __init__(self, server: ForkClient) -> None:
+        self._server = server
+        self._worker: WorkerProcess | None = None
+        self._spare: WorkerProcess | None = None
+        self._ran: set[str] = set()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the worker in use."""
+        return None if self._worker is None else self._worker.pid
+
+    def alone(self, sources: Iterable[str]) -> WorkerProcess:
+        """A worker that has run none but these sources."""
+        wanted = set(sources)
+        return self._take(wanted, fits=self._ran <= wanted)
+
+    def beside(self, source: str) -> WorkerProcess:
+        """A worker that has run this source, whatever else it ran; else one that has run none."""
+        return self._take({source}, fits=source in self._ran or not self._ran)
+
+    def settle(self) -> None:
+        """Wait until the spare has warmed up: nothing else may use the device while times are taken."""
+        if self._spare is not None:
+            self._spare.hello()
+
+    def close(self) -> None:
+        """End both."""
+        for worker in (self._worker, self._spare):
+            if worker is not None:
+                worker.kill()
+        self._worker = self._spare = None
+        self._ran = set()
+
+    def _take(self, wanted: set[str], fits: bool) -> WorkerProcess:
+        if self._worker is None or self._worker.pid is None or not fits:
+            if self._worker is not None:
+                self._worker.kill()
+            self._worker, self._ran = self._ready(), set()
+            self._worker.begin(OpenCounters())  # the last one held them, and has ended
+            self._spare = WorkerProcess(self._server, warm=True)
+        self._ran |= wanted
+        return self._worker
+
+    def _ready(self) -> WorkerProcess:
+        """The spare, if it came up and is alive; else a new one."""
+        spare, self._spare = self._spare, None
+        if spare is not None and spare.hello().status == "ok" and spare.pid is not None:
+            return spare
+        if spare is not None:
+            spare.kill()
+        return WorkerProcess(self._server, warm=True)

@@ -1,0 +1,286 @@
+"""The recorded measurements played under another evolution policy, cell by cell. Never invents an outcome: what the ledger holds no
+measurement of ends the cell's play, and is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+import msgspec
+
+from ..events.model import Cell, Context, DeviceCalibrated, ProblemDeclared, RoundJudged, Rule, RunRegistered
+from . import derive_signals
+from .artifacts import Launches, Shelf
+from .grammar import Round, Script
+from .matching import Decision, Question, match
+from .policy import Played
+from .runs import RunEvents
+from .side import ended, script
+from .state import State
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One round: what fired and what came of it. `of` and `of_round` name the recorded round that answers it."""
+
+    round: int
+    rule: str
+    version: int
+    verdict: str
+    inert: bool
+    credit: str
+    incumbent: str
+    of: str
+    of_round: int
+
+
+class Unanswered(msgspec.Struct, frozen=True):
+    """A round that the policy asks for and the ledger cannot answer."""
+
+    round: int
+    rule: str
+    version: int
+    prescription: str
+    incumbent: str
+
+
+class Course(msgspec.Struct, frozen=True):
+    """Rounds in order, the end (None: none in the record, or not known), and the time of the last incumbent."""
+
+    steps: tuple[Step, ...]
+    end: str | None
+    incumbent: str
+    time_us: float | None
+
+    @property
+    def reached(self) -> int:
+        """The round that made the last incumbent; 0 where it is the start."""
+        won = [step.round for step in self.steps if step.verdict == "FASTER"]
+        return won[-1] if won else 0
+
+
+class CellPlayed(msgspec.Struct, frozen=True):
+    """One cell as recorded and under the policy.
+
+    `parted` is the first round whose rules differ (an end counts as one). `saved`: rounds fewer than recorded (below 0: more),
+    None where either course has no end. `unused`: recorded rounds that the policy does not come to. `fault`: why it could not be played.
+    """
+
+    cell: str
+    recorded: Course
+    played: Course
+    parted: int | None
+    saved: int | None
+    unused: tuple[int, ...]
+    unanswered: Unanswered | None
+    fault: str | None = None
+
+
+class Group(msgspec.Struct, frozen=True):
+    """What one cell is played with: the registration, its problem and chip, and the scripts of all cells that share its kernels."""
+
+    run: RunRegistered
+    problem: ProblemDeclared
+    device: DeviceCalibrated
+    table: tuple[Rule, ...]
+    shelf: Shelf
+
+
+Key = tuple[str, str | None]
+Measured = tuple[str, Round]
+
+
+def play(run: RunEvents, policy: Played, shelf: Shelf) -> Iterator[CellPlayed]:
+    """Every cell of a run that has begun, in the order of the plan."""
+    if run.registered is None:
+        return
+    registered = run.registered[1]
+    scripts = {stream: script(run, stream) for stream in run.planned if stream in run.cells}
+    for stream, own in scripts.items():
+        cell = run.planned[stream]
+        try:
+            problem = next(p for p in registered.problems if p.name == cell.problem)
+            group = Group(registered, problem, run.devices[0][1], run.table(), shelf)
+            pool = _Pool(stream, own, _others(stream, run.planned, scripts))
+            yield _Play(stream, cell, group, policy, pool).outcome(own)
+        except Exception as error:  # noqa: BLE001 - a damaged cell may raise anything, and must not stop the others
+            nothing = Course((), None, "", None)
+            yield CellPlayed(stream, nothing, nothing, None, None, (), None, f"{type(error).__name__}: {error}")
+
+
+def _others(stream: str, planned: dict[str, Cell], scripts: dict[str, Script]) -> list[tuple[str, Script]]:
+    """The other cells with the same kernels, those of the same repetition first."""
+    own = planned[stream]
+    same = [s for s in scripts if s != stream and _kernels(planned[s]) == _kernels(own)]
+    same.sort(key=lambda s: planned[s].repetition != own.repetition)
+    return [(s, scripts[s]) for s in same]
+
+
+def _kernels(cell: Cell) -> tuple[str, str, str]:
+    return cell.problem, cell.contract, cell.pool
+
+
+class _Pool:
+    """Recorded rounds by (incumbent, prescription), each handed out once: the cell's own first, then those of the others."""
+
+    def __init__(self, stream: str, own: Script, others: Iterable[tuple[str, Script]]) -> None:
+        self._rounds: dict[Key, list[Measured]] = {}
+        self._own: list[int] = []
+        for name, found in ((stream, own), *others):
+            for round_ in ended(found):
+                if round_.fired is not None and round_.judged is not None:
+                    key = (round_.judged.incumbent, round_.fired.prescription)
+                    self._rounds.setdefault(key, []).append((name, round_))
+                    self._own += [round_.judged.round] if name == stream else []
+        self._stream = stream
+
+    def take(self, incumbent: str, prescription: str | None) -> Measured | None:
+        """The next recorded round that prescribed this to this incumbent; None where there is none left."""
+        waiting = self._rounds.get((incumbent, prescription))
+        if not waiting:
+            return None
+        name, round_ = waiting.pop(0)
+        if name == self._stream:
+            self._own.remove(round_.attempted.round)
+        return name, round_
+
+    def unused(self) -> tuple[int, ...]:
+        """The cell's own rounds that were not handed out."""
+        return tuple(self._own)
+
+
+class _Play:
+    """One cell under the policy: rules are asked by the page's matcher, outcomes come from the pool."""
+
+    def __init__(self, stream: str, cell: Cell, group: Group, policy: Played, pool: _Pool) -> None:
+        self._stream, self._cell, self._at, self._policy, self._pool = stream, cell, group, policy, pool
+        self._credible = policy.credible(group.run.policy)
+        self._most = policy.max_rounds or group.run.max_rounds
+        self._state = State()
+
+    def outcome(self, own: Script) -> CellPlayed:
+        """Both courses, and where they part."""
+        recorded = _recorded(self._stream, own)
+        rounds = ended(own)
+        if not rounds or rounds[0].attempted.round != 0:
+            return CellPlayed(self._stream, recorded, recorded, None, None, (), None, "round 0 is not in the record")
+        self._state.incumbent = rounds[0].attempted.incumbent
+        self._remember(rounds[0])
+        gated = rounds[0].gated
+        if gated is not None and gated.outcome != "passed":
+            return CellPlayed(self._stream, recorded, recorded, None, 0, (), None)
+        steps, end, unanswered = self._rounds()
+        time_us = self._state.signals.get(self._state.incumbent, {}).get("time_us")
+        played = Course(tuple(steps), end, self._state.incumbent, time_us)
+        whole = recorded.end is not None and end is not None
+        return CellPlayed(
+            cell=self._stream,
+            recorded=recorded,
+            played=played,
+            parted=_parted(recorded, played, unanswered),
+            saved=len(recorded.steps) - len(steps) if whole else None,
+            unused=self._pool.unused(),
+            unanswered=unanswered,
+        )
+
+    def _rounds(self) -> tuple[list[Step], str | None, Unanswered | None]:
+        """Rounds until an end, or until the ledger has no answer."""
+        steps: list[Step] = []
+        for number in range(1, self._most + 1):
+            decision = self._decide()
+            rule = decision.rule
+            if rule is None:
+                return steps, "no rule fires", None
+            if rule.stop:
+                return steps, f"stop rule {rule.name}", None
+            found = self._pool.take(self._state.incumbent, rule.prescription)
+            if found is None:
+                asked = Unanswered(number, rule.name, rule.version, rule.prescription or "", self._state.incumbent)
+                return steps, None, asked
+            steps.append(self._judge(number, rule, *found))
+        return steps, "rounds exhausted", None
+
+    def _decide(self) -> Decision:
+        state, policy = self._state, self._policy
+        inert = frozenset(rule for rule, source in state.inert if source == state.incumbent)
+        return match(
+            self._at.table,
+            Question(
+                signals=state.signals.get(state.incumbent, {}),
+                chip=self._at.device.chip,
+                context=self._context(),
+                prescriptions=self._at.problem.prescriptions,
+                promoted=frozenset(state.evidence.promoted) if policy.evolves else frozenset(),
+                retired=frozenset(state.evidence.retired) if policy.evolves else frozenset(),
+                tabu=inert if policy.tabu else frozenset(),
+            ),
+        )
+
+    def _context(self) -> Context:
+        digest = self._state.launches.get(self._state.incumbent)
+        launches = None if digest is None else self._at.shelf.json(digest, Launches)
+        at = self._at
+        return derive_signals.context(at.device.chip, self._cell.contract, at.problem.family, launches, at.shelf)
+
+    def _judge(self, number: int, rule: Rule, name: str, round_: Round) -> Step:
+        """The recorded outcome, credited to the rule that fires here, and what the policy makes of it."""
+        state, judged, context = self._state, cast(RoundJudged, round_.judged), self._context()
+        key = (rule.name, rule.version)
+        self._remember(round_)
+        if judged.inert:
+            state.inert.add((rule.name, state.incumbent))
+        state.evidence.credit(key, context, judged.credit, f"{self._stream}/{number}.1")
+        state.incumbent = judged.next_incumbent
+        if self._policy.evolves:
+            if state.evidence.retirement(key, context, self._credible) is not None:
+                state.evidence.retired.add((key, context))
+            if state.evidence.promotion(key, self._credible) is not None:
+                state.evidence.promoted.add(key)
+        return _step(number, rule.name, rule.version, name, round_)
+
+    def _remember(self, round_: Round) -> None:
+        """Launches and signals of the round's sources, as the record gives them."""
+        if round_.gated is not None and round_.gated.launches is not None:
+            self._state.launches[round_.gated.source] = round_.gated.launches
+        if round_.profiled is not None:
+            self._state.signals[round_.profiled.source] = round_.profiled.signals
+            self._state.launches[round_.profiled.source] = round_.profiled.launches
+
+
+def _step(number: int, rule: str, version: int, name: str, round_: Round) -> Step:
+    judged = cast(RoundJudged, round_.judged)
+    return Step(
+        number, rule, version, judged.verdict, judged.inert, judged.credit, judged.next_incumbent, name, judged.round
+    )
+
+
+def _recorded(stream: str, own: Script) -> Course:
+    rounds = ended(own)
+    judged = [r for r in rounds if r.judged is not None]
+    steps = tuple(_step(r.judged.round, r.judged.rule, r.judged.rule_version, stream, r) for r in judged if r.judged)
+    incumbent = steps[-1].incumbent if steps else rounds[0].attempted.incumbent if rounds else ""
+    profiles = [r.profiled for r in rounds if r.profiled is not None and r.profiled.source == incumbent]
+    time_us = profiles[-1].signals.get("time_us") if profiles else None
+    return Course(steps, _end(own), incumbent, time_us)
+
+
+def _end(own: Script) -> str | None:
+    if own.stopped is None:
+        return None
+    stopped = own.stopped[1]
+    return stopped.reason if stopped.rule is None else f"{stopped.reason} {stopped.rule}"
+
+
+def _parted(recorded: Course, played: Course, unanswered: Unanswered | None) -> int | None:
+    """The first round in which another rule fires, or in which one course ends and the other does not."""
+    ours = [(s.rule, s.version) for s in recorded.steps]
+    theirs = [(s.rule, s.version) for s in played.steps]
+    if unanswered is not None:
+        theirs.append((unanswered.rule, unanswered.version))
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=False), start=1):
+        if one != other:
+            return number
+    if len(ours) == len(theirs):
+        return None if None in (recorded.end, played.end) or recorded.end == played.end else len(ours) + 1
+    if len(ours) < len(theirs) and recorded.end is None:
+        return None  # the record has only got less far
+    return min(len(ours), len(theirs)) + 1

@@ -1,0 +1,4 @@
+"""run is a number."""
+
+PRECISION = "ieee"
+run = 42

@@ -1,0 +1,6 @@
+"""Reads address zero at import."""
+
+import ctypes
+
+PRECISION = "ieee"
+ctypes.string_at(0)

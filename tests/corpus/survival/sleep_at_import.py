@@ -1,0 +1,7 @@
+"""Sleeps for ever at import, as a compiler that never returns would."""
+
+import time
+
+PRECISION = "ieee"
+while True:
+    time.sleep(3600)

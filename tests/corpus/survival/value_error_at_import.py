@@ -1,0 +1,4 @@
+"""ValueError at import."""
+
+PRECISION = "ieee"
+raise ValueError("no such tile: 48")

@@ -1,0 +1,155 @@
+"""Which worker runs which sources, on workers that are made up and note what they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gpusolver.engine import arms as module
+from gpusolver.engine.arms import Arms
+from gpusolver.engine.worker.protocol import Message, Reply
+
+
+class FakeServer:
+    """Numbers the workers that were made with it; those in `broken` do not come up."""
+
+    def __init__(self) -> None:
+        self.made: list[FakeWorker] = []
+        self.log: list[str] = []
+        self.broken: set[int] = set()
+
+
+class FakeWorker:
+    """Stands in for WorkerProcess: `pid` is its number from 1 on, None once it has ended."""
+
+    def __init__(self, server: FakeServer, warm: bool = False) -> None:
+        assert warm
+        server.made.append(self)
+        self.number = len(server.made)
+        self.pid: int | None = self.number
+        self._server = server
+        server.log.append(f"start {self.number}")
+
+    def begin(self, message: Message) -> None:
+        self._server.log.append(f"{type(message).__name__} {self.number}")
+
+    def hello(self) -> Reply:
+        self._server.log.append(f"wait {self.number}")
+        return Reply(status="no_device" if self.number in self._server.broken else "ok")
+
+    def alive(self) -> bool:
+        return self.pid is not None and self.number not in self._server.broken
+
+    def kill(self) -> None:
+        self._server.log.append(f"kill {self.number}")
+        self.pid = None
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    monkeypatch.setattr(module, "WorkerProcess", FakeWorker)
+    yield FakeServer()
+
+
+def opened(server: FakeServer) -> Arms:
+    return Arms(server)  # type: ignore[arg-type]
+
+
+def number(worker: object) -> int:
+    assert isinstance(worker, FakeWorker)
+    return worker.number
+
+
+def alive(server: FakeServer) -> list[int]:
+    return [worker.number for worker in server.made if worker.pid is not None]
+
+
+def test_nothing_runs_before_it_is_asked(server: FakeServer) -> None:
+    arms = opened(server)
+    assert arms.pid is None and server.made == []
+    arms.settle()
+    arms.close()
+    assert server.made == []
+
+
+def test_a_worker_and_a_spare(server: FakeServer) -> None:
+    arms = opened(server)
+    assert number(arms.alone({"a"})) == 1 == arms.pid
+    assert alive(server) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("asked", "workers"),
+    [
+        (["alone a", "alone a", "beside a"], [1, 1, 1]),
+        (["alone a", "alone b", "alone a"], [1, 2, 3]),  # the first one has ended
+        (["alone a", "alone ab", "alone b"], [1, 1, 2]),  # a pair may be timed where one of it was gated
+        (["alone ab", "alone a"], [1, 2]),
+        (["alone ab", "alone abc", "alone ab"], [1, 1, 2]),
+        (["alone ab", "alone ac"], [1, 2]),
+        (["alone ab", "beside a", "beside b", "alone ab"], [1, 1, 1, 1]),
+        (["alone ab", "beside c", "beside a"], [1, 2, 3]),
+        (["beside a", "alone a", "alone b"], [1, 1, 2]),
+    ],
+)
+def test_who_runs_what(server: FakeServer, asked: list[str], workers: list[int]) -> None:
+    arms, found = opened(server), []
+    for word in asked:
+        how, _, sources = word.partition(" ")
+        found.append(number(arms.alone(set(sources)) if how == "alone" else arms.beside(sources)))
+    assert found == workers
+    assert alive(server) == [workers[-1], workers[-1] + 1]
+
+
+def test_the_one_before_ends_before_the_next_opens_the_counters_and_another_spare_starts(server: FakeServer) -> None:
+    arms = opened(server)
+    arms.alone({"a"})
+    del server.log[:]
+    arms.alone({"b"})
+    log = server.log
+    assert log.index("kill 1") < log.index("OpenCounters 2") < log.index("start 3")
+    assert "OpenCounters 3" not in log
+
+
+def test_to_settle_is_to_wait_for_the_spare_alone(server: FakeServer) -> None:
+    arms = opened(server)
+    arms.alone({"a"})
+    del server.log[:]
+    arms.settle()
+    assert server.log == ["wait 2"]
+
+
+def test_a_worker_that_has_ended_is_replaced_even_for_its_own_source(server: FakeServer) -> None:
+    arms = opened(server)
+    arms.alone({"a"}).kill()
+    assert arms.pid is None
+    assert number(arms.beside("a")) == 2
+    arms.alone({"a"}).kill()
+    assert number(arms.alone({"a"})) == 3
+
+
+def test_a_spare_that_did_not_come_up_is_ended_and_passed_over(server: FakeServer) -> None:
+    server.broken = {2}
+    arms = opened(server)
+    arms.alone({"a"})
+    assert number(arms.alone({"b"})) == 3
+    assert "kill 2" in server.log and alive(server) == [3, 4]
+
+
+def test_a_spare_that_was_killed_is_passed_over(server: FakeServer) -> None:
+    arms = opened(server)
+    arms.alone({"a"})
+    server.made[1].pid = None
+    assert number(arms.alone({"b"})) == 3
+
+
+def test_to_close_is_to_end_both_and_what_ran_is_forgotten(server: FakeServer) -> None:
+    arms = opened(server)
+    arms.alone({"a"})
+    arms.close()
+    assert alive(server) == [] and arms.pid is None
+    assert number(arms.alone({"b"})) == 3
+    arms.close()
+    arms.close()
+    assert alive(server) == []
