@@ -102,6 +102,7 @@ def explain_command(
     type=click.Path(path_type=pathlib.Path, exists=True, file_okay=False),
     help="Folder of candidates for the suite gate; --times says how many hostile ones.",
 )
+@click.option("--gate-limit", type=click.FloatRange(1, 600), help="Seconds after which a gate ends a candidate.")
 @click.option("--seed", type=click.IntRange(-(2**63), 2**63 - 1), default=0, show_default=True)
 def qualify_command(
     suites: str,
@@ -111,6 +112,7 @@ def qualify_command(
     ledger: pathlib.Path,
     ncu: bool,
     corpus: pathlib.Path | None,
+    gate_limit: float | None,
     seed: int,
 ) -> None:
     """Put the measurement itself to the test on this GPU: identical arms, a known slowdown, planted bottlenecks, a second collector."""
@@ -128,7 +130,7 @@ def qualify_command(
             raise BadInput(f"--suite: expected some of {', '.join(SUITES)}; found none")
         if half and "planted" not in words:
             raise BadInput(f"--half belongs to the suite planted; found --suite {suites}")
-        executor = open_executor(device, None)
+        executor = open_executor(device, None, {"gate": gate_limit} if gate_limit else None)
         try:
             views = _qualify(ledger, executor, asked)
         finally:

@@ -50,9 +50,10 @@ def candidates(folder: Path, device: str) -> tuple[Candidate, ...]:
 def subjects(folder: Path, device: str, hostile: int) -> tuple[Subject, ...]:
     """So many cheats and attacks, each followed by an honest candidate: both kinds in turn, again and again, every text made its own.
 
-    A cheat whose answers are right is left out: the gate says nothing against it, and a clock must.
+    A cheat whose answers are right is left out: the gate says nothing against it, and a clock must. So is what is no text: no ledger
+    can hold it as a source.
     """
-    found = [one for one in candidates(folder, device) if not one.time_cheat]
+    found = [one for one in candidates(folder, device) if not one.time_cheat and _is_text(folder / one.file)]
     bad, good = ([one for one in found if (one.kind == HONEST) == honest] for honest in (False, True))
     if not bad or not good:
         raise BadInput(
@@ -64,12 +65,16 @@ def subjects(folder: Path, device: str, hostile: int) -> tuple[Subject, ...]:
     return tuple(made)
 
 
-def _subject(folder: Path, one: Candidate, number: int) -> Subject:
-    text = (folder / one.file).read_bytes().decode("utf-8", "surrogateescape")
+def _is_text(path: Path) -> bool:
     try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise BadInput(f"{folder / one.file}: expected a source in UTF-8, found other bytes") from error
+        path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _subject(folder: Path, one: Candidate, number: int) -> Subject:
+    text = (folder / one.file).read_text(encoding="utf-8")
     return Subject(
         name=f"{one.file} #{number}",
         problem=load(one.problem),

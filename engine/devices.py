@@ -15,8 +15,8 @@ DEFAULT_RECORDING = "recordings/h200.v1/ledger.db"
 DEFAULT_EXAMINATION = "recordings/h200.measurement.v1/problems.db"
 
 
-def open_executor(device: str, recording: pathlib.Path | None) -> Executor:
-    """The executor for `--device`; ToolFailed where `cuda` was asked for and there is none."""
+def open_executor(device: str, recording: pathlib.Path | None, limits_s: dict[str, float] | None = None) -> Executor:
+    """The executor for `--device`, with time limits by stage of its own; ToolFailed where `cuda` was asked for and there is none."""
     if device == "auto":
         device = "cuda" if measures(device, recording) else "recorded"
     if device == "recorded":
@@ -32,7 +32,7 @@ def open_executor(device: str, recording: pathlib.Path | None) -> Executor:
         )
     from .local import LocalExecutor
 
-    return LocalExecutor(device)
+    return LocalExecutor(device, limits_s=limits_s)
 
 
 def measures(device: str, recording: pathlib.Path | None) -> bool:

@@ -33,6 +33,10 @@ class Fault(Exception):
         self.reply = reply
 
 
+class RefereeFault(Fault):
+    """The referee did not answer well: no candidate is to blame."""
+
+
 class Bout:
     """One referee and the workers that it watches, on one device. The referee runs no candidate."""
 
@@ -57,7 +61,7 @@ class Bout:
         if reply.status != "ok":
             # The worker may be well, and still is not to blame.
             status = "request_failed" if reply.status in FAULTS else reply.status
-            raise Fault(Reply(status=status, text=f"referee: {reply.status}: {reply.text}"))
+            raise RefereeFault(Reply(status=status, text=f"referee: {reply.status}: {reply.text}"))
         return reply
 
     def staged(self, subject: Subject, draws: Sequence[Asked], at_least: int = 1) -> Iterator[Staged]:
@@ -66,7 +70,7 @@ class Bout:
         while left:
             made = self.referee(Stage(subject=subject, draws=tuple(left), at_least=at_least)).staged
             if made is None or not made.draws:
-                raise Fault(Reply(status="request_failed", text="the referee staged nothing"))
+                raise RefereeFault(Reply(status="request_failed", text="the referee staged nothing"))
             left = left[len(made.draws) :]
             yield made
 
@@ -80,13 +84,18 @@ class Bout:
 
     def gate(self, subject: Subject, source: str, eager: str, limit_s: float) -> Observation:
         """Artifacts `report` and, where the kernel ran, `launches`. A worker that dies or hangs is the candidate's outcome."""
+        try:
+            source.encode()
+        except UnicodeEncodeError as error:
+            return Observation(status="ok", artifacts={"report": _failed(subject.seed, "load_error", str(error))})
         worker = self.arms.alone({source})
         try:
             return self._gated(worker, subject, source, eager, limit_s)
+        except RefereeFault as fault:
+            return observed(fault.reply)
         except Fault as fault:
-            outcome = fault.reply.status
-            if outcome not in FAULTS:
-                return Observation(status=outcome, text=fault.reply.text)
+            # A process in which nothing works any more was brought to that by its candidate.
+            outcome = fault.reply.status if fault.reply.status in FAULTS else "run_error"
             return Observation(status="ok", artifacts={"report": _failed(subject.seed, outcome, fault.reply.text)})
 
     def _gated(self, worker: WorkerProcess, subject: Subject, source: str, eager: str, limit_s: float) -> Observation:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
+import msgspec
 from msgspec import UnsetType
 
 from ..events.model import (
@@ -28,7 +31,8 @@ from .findings import Findings
 from .runs import RunEvents
 
 MEASURING = (DeviceCalibrated, TilesSwept, KernelGated, Profiled, NoiseFloorMeasured, HeadToHead)
-Named = dict[Any, tuple[int, Event]]
+Named = dict[Any, tuple[int, Profiled | None]]
+"""What was named, by its fingerprint: by which event, and that itself where it is the profile of a round 0."""
 
 
 class Measured:
@@ -82,8 +86,9 @@ class Measured:
 
     def _not_recorded(self, seq: int, seen: Samples) -> None:
         for named in self._recorded:
-            if seen.blocks in named:
-                self._findings.add(seq, "samples", "a measurement of its own", f"that of event {named[seen.blocks][0]}")
+            before = named.get(_fingerprint(seen.blocks))
+            if before is not None:
+                self._findings.add(seq, "samples", "a measurement of its own", f"that of event {before[0]}")
 
     def _counters(self, seq: int, named: str | None, chips: dict[str, int]) -> None:
         if named is not None:
@@ -101,7 +106,7 @@ class Measured:
         if "warm" in extras:
             with self._findings.derivation(seq, "warm samples"):
                 warm = self._shelf.json(extras["warm"], Warm)
-                self._once(seq, event, "samples", warm.blocks, named)
+                self._once(seq, event, "samples", _fingerprint(warm.blocks), named)
                 self._same(seq, "clock", clocks, warm.clock)
 
     def _origin(self, seq: int, event: Event, origin: Origin | None, named: Named) -> None:
@@ -120,10 +125,11 @@ class Measured:
         if seen.outputs is not None and seen.outputs.pairs:
             due = PAIRS_A_BLOCK * len(seen.blocks)
             self._findings.expect(seq, "samples", due, len(seen.outputs.pairs), "pairs of outputs")
-        self._once(seq, event, "samples", seen.blocks, named)
+        self._once(seq, event, "samples", _fingerprint(seen.blocks), named)
 
     def _once(self, seq: int, event: Event, kind: Any, what: object, named: Named) -> None:
-        before, earlier = named.setdefault(what, (seq, event))
+        start = event if isinstance(event, Profiled) and event.round == 0 else None
+        before, earlier = named.setdefault(what, (seq, start))
         if before != seq and not _start_pair(earlier, event):
             self._findings.add(seq, kind, "a measurement of its own", f"that of event {before} again")
 
@@ -133,8 +139,13 @@ class Measured:
         seen.setdefault(value, seq)
 
 
-def _start_pair(one: Event, other: Event) -> bool:
+def _fingerprint(blocks: Sequence[object]) -> bytes:
+    """What stands for samples in memory: those of a whole ledger are compared, and are not kept."""
+    return sha256(msgspec.json.encode(blocks)).digest()
+
+
+def _start_pair(one: Profiled | None, other: Event) -> bool:
     """Round 0 times the start against itself once: that is its profile and its noise floor."""
-    if not isinstance(one, Profiled) or not isinstance(other, NoiseFloorMeasured):
+    if one is None or not isinstance(other, NoiseFloorMeasured):
         return False
     return one.cell == other.cell and one.round == other.round == 0 and one.samples == other.samples

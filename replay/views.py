@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sys import intern
+
 import msgspec
 
 from ..events.model import RoundJudged, Rule
@@ -109,12 +111,13 @@ def _row(stream: str, judged: RoundJudged) -> RoundRow:
         cell=stream,
         round=judged.round,
         attempt=judged.attempt,
-        rule=judged.rule,
-        verdict=judged.verdict,
-        reason=judged.reason,
-        credit=judged.credit,
+        # Decoding makes each text anew; a report of many rounds holds each once.
+        rule=intern(judged.rule),
+        verdict=intern(judged.verdict),
+        reason=intern(judged.reason),
+        credit=intern(judged.credit),
         lower=None if found is None else found.lower,
         median=None if found is None else found.median,
         upper=None if found is None else found.upper,
-        next_incumbent=judged.next_incumbent,
+        next_incumbent=intern(judged.next_incumbent),
     )

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import torch
 
-from ...profilers.metrics import BASE, CHIPS, for_chip
+from ...profilers.metrics import BASE, CHIPS, for_chip, plan
 from ...profilers.ncu_calls import DURATION
 from . import switches
 from .cupti_library import CountersUnavailable
@@ -54,7 +54,7 @@ def warm_up(device: AnyDevice) -> None:
         return
     with contextlib.suppress(CountersUnavailable):
         _COUNTERS.use(
-            for_chip(chip(), BASE),
+            for_chip(chip(), plan(()).metrics),  # in the planner's order: another order is another set
             USER,
             lambda setup: whole_call(setup, device.flush, device.synchronize, device.synchronize),
         )

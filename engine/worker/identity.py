@@ -15,10 +15,11 @@ _PACKAGES = ("torch", "triton", "numpy", "cuda-bindings", "nvidia-cuda-cupti", "
 
 
 def hello(device: AnyDevice, warm: bool) -> Reply:
-    """The facts; with `warm`, after everything was loaded that a first kernel would wait for."""
-    if warm:
-        _warm_up(device)
-    return Reply(status="ok", facts=facts(device))
+    """The facts; or, with `warm`, none, after everything was loaded that a first kernel would wait for."""
+    if not warm:
+        return Reply(status="ok", facts=facts(device))
+    _warm_up(device)
+    return Reply(status="ok")
 
 
 def _warm_up(device: AnyDevice) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from . import calibration, checking, counters, extras, identity, referee, timing
+from .device import open_device
 from .protocol import (
     AnyRequest,
     Calibrate,
@@ -39,8 +41,6 @@ def serve(connection: socket.socket) -> None:
     while (payload := receive(requests)) is not None:
         try:
             if device is None:
-                from .device import open_device
-
                 device = open_device()
             reply = _answer(device, decoder.decode(payload))
         except BaseException as error:
@@ -52,8 +52,6 @@ def serve(connection: socket.socket) -> None:
 
 
 def _answer(device: Any, request: AnyRequest) -> Reply:
-    from . import calibration, checking, counters, extras, identity, referee, timing
-
     match request:
         case Hello():
             return identity.hello(device, request.warm)

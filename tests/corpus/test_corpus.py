@@ -25,10 +25,8 @@ JUDGED = {
 }  # fmt: skip
 # Attacks on the referee end in a fault of the infrastructure, which is recorded and neutral.
 RECORDED = {*JUDGED, "passed", "fault:request_failed", "fault:context_lost"}
-# Right whenever it is returned and looked at, and changed by a later call: the gate has no rule against that yet.
-OVERWRITES_LATER = {"cheats/same_buffer.py", "cheats/two_buffers_in_turn.py"}
 
-CPU = [one for one in listed("cpu") if one.file not in OVERWRITES_LATER]
+CPU = listed("cpu")
 GPU = listed("cuda")
 
 
@@ -89,16 +87,9 @@ def test_the_whole_on_the_cpu(cpu: LocalExecutor, one: Candidate) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("one", [one for one in GPU if one.file not in OVERWRITES_LATER], ids=named)
+@pytest.mark.parametrize("one", GPU, ids=named)
 def test_the_whole_on_the_gpu(gpu: LocalExecutor, one: Candidate) -> None:
     assert_as_known(gpu, one, LIMIT_S["cuda"])
-
-
-@pytest.mark.torch_cpu
-@pytest.mark.parametrize("file", sorted(OVERWRITES_LATER))
-def test_an_answer_that_a_later_call_overwrites_passes_so_far(cpu: LocalExecutor, file: str) -> None:
-    (one,) = [one for one in listed("cpu") if one.file == file]
-    assert gated(cpu, one).said() == PASSED
 
 
 def test_the_list_names_every_file_once_with_a_known_problem_and_contract() -> None:

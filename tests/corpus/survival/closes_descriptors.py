@@ -1,12 +1,8 @@
-"""Closes all file descriptors and then answers rightly."""
+"""Closes every descriptor."""
 
 import os
 
-import torch
 
-PRECISION = "ieee"
-
-
-def run(x) -> torch.Tensor:
-    os.closerange(0, 1024)
-    return torch.softmax(x, dim=-1)
+def run(x):
+    os.closerange(0, 256)
+    return x

@@ -1,20 +1,14 @@
-"""Leaves eight daemon threads that never end and hold the interpreter lock in turn."""
+"""Leaves threads that never end."""
 
 import threading
-
-import torch
-
-PRECISION = "ieee"
-threads = []
 
 
 def spin():
     while True:
-        sum(range(1000))
+        pass
 
 
-def run(x) -> torch.Tensor:
-    while len(threads) < 8:
-        threads.append(threading.Thread(target=spin, daemon=True))
-        threads[-1].start()
-    return torch.softmax(x, dim=-1)
+def run(x):
+    for _ in range(4):
+        threading.Thread(target=spin, daemon=True).start()
+    return x

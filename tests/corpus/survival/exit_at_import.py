@@ -1,6 +1,5 @@
-"""os._exit(0) at import, which looks like success."""
+"""Ends the process while it is imported."""
 
 import os
 
-PRECISION = "ieee"
-os._exit(0)
+os._exit(3)

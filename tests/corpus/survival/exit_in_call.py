@@ -1,11 +1,7 @@
-"""os._exit(3) inside the call."""
+"""Ends the process with success in its call."""
 
 import os
 
-import torch
 
-PRECISION = "ieee"
-
-
-def run(x) -> torch.Tensor:
-    os._exit(3)
+def run(x):
+    os._exit(0)

@@ -1,18 +1,15 @@
-"""Writes a terabyte beyond its output, which poisons the context."""
+"""Writes to an address that is nobody's."""
 
 import torch
 import triton
 import triton.language as tl
 
-PRECISION = "ieee"
-
 
 @triton.jit
-def beyond(y_ptr, FAR):
-    tl.store(y_ptr + FAR, 1.0)
+def stray(x_ptr, far):
+    tl.store(x_ptr + far, 1.0)
 
 
-def run(x) -> torch.Tensor:
-    y = torch.empty_like(x)
-    beyond[(1,)](y, 1 << 40)
-    return y
+def run(x):
+    stray[(1,)](x, 1 << 40)
+    return torch.softmax(x, -1)

@@ -1,11 +1,7 @@
-"""Takes GPU memory in pieces of a gigabyte until the device has no more, and lets the exception go up."""
+"""Takes more memory than the card has."""
 
 import torch
 
-PRECISION = "ieee"
-kept = []
 
-
-def run(x) -> torch.Tensor:
-    while True:
-        kept.append(torch.empty(1 << 30, dtype=torch.uint8, device=x.device))
+def run(x):
+    return [torch.empty(1 << 34, device=x.device) for _ in range(64)]

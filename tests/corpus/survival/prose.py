@@ -1,3 +1,1 @@
-"""The source is prose and no code."""
-
-I cannot improve this kernel; it is limited by memory already.
+I cannot improve this kernel.

@@ -1,12 +1,7 @@
-"""Reads address zero."""
+"""Reads address 0."""
 
 import ctypes
 
-import torch
 
-PRECISION = "ieee"
-
-
-def run(x) -> torch.Tensor:
+def run(x):
     ctypes.string_at(0)
-    return torch.softmax(x, dim=-1)

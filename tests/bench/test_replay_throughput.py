@@ -1,0 +1,131 @@
+"""What checking a ledger costs: its rate beside raw sqlite3 and the `eventsourcing` library in one run, its memory, its growth.
+
+Each measurement is a process of its own, so that memory is that of one. `pytest -m bench -s` prints the figures.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpusolver
+
+from .copies import copies
+
+pytestmark = [pytest.mark.bench, pytest.mark.timeout(1800)]
+ROOT = Path(gpusolver.__file__).parent.parent
+SIZES = (10_000, 100_000, 1_000_000)
+
+_FRAME = """
+import json, resource, sys, time
+{prepare}
+path = sys.argv[1]
+began = time.process_time()
+{work}
+spent = time.process_time() - began
+print(json.dumps({{"s": spent, "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "n": n, **more}}))
+"""
+VERIFY = _FRAME.format(
+    prepare="from gpusolver.replay.verify import verify",
+    work="report = verify(path, deep=False)\nn, more = report.counts['events'], {'findings': len(report.findings)}",
+)
+DEEP = _FRAME.format(
+    prepare="from gpusolver.replay.verify import verify",
+    work="report = verify(path, deep=True)\n"
+    "n, more = report.counts['rounds'], {'kinds': sorted({f.kind for f in report.findings})}",
+)
+RAW = _FRAME.format(
+    prepare="import sqlite3\nfrom hashlib import sha256",
+    work="more, n = {}, 0\n"
+    "for row in sqlite3.connect(path).execute('SELECT seq, stream, type, CAST(payload AS BLOB), hash FROM events'):\n"
+    "    sha256(row[3]).hexdigest(); n += 1",
+)
+# The same events' contents in aggregates of 100, stored by its own SQLite recorder and replayed by its repository.
+EVENTSOURCING = _FRAME.format(
+    prepare="""
+import sqlite3, tempfile
+from eventsourcing.application import Application
+from eventsourcing.domain import Aggregate, event
+class Cell(Aggregate):
+    @event("Recorded")
+    def record(self, body: dict) -> None:
+        self.last = body
+rows = sqlite3.connect(sys.argv[1]).execute("SELECT payload FROM events LIMIT 20000")
+bodies = [json.loads(payload) for (payload,) in rows]
+folder = tempfile.TemporaryDirectory()
+app = Application(env={"PERSISTENCE_MODULE": "eventsourcing.sqlite", "SQLITE_DBNAME": folder.name + "/es.db"})
+ids = []
+for first in range(0, len(bodies), 99):
+    cell = Cell()
+    for body in bodies[first:first + 99]:
+        cell.record(body=body)
+    app.save(cell)
+    ids.append(cell.id)
+""",
+    work="n, more = 0, {}\nfor id in ids:\n    n += app.repository.get(id).version",
+)
+
+
+@pytest.fixture(scope="module")
+def ledgers(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    folder = tmp_path_factory.mktemp("copies")
+    return {size: copies(folder / f"{size}.db", size) for size in SIZES}
+
+
+def measured(script: str, path: Path, times: int = 3) -> dict[str, float]:
+    """The median run by its process's own time: other programs share the machine."""
+    found = []
+    for _ in range(times):
+        command = [sys.executable, "-c", script, str(path)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    return sorted(found, key=lambda run: run["s"])[times // 2]
+
+
+def rate(run: dict[str, float]) -> float:
+    return run["n"] / run["s"]
+
+
+def test_a_million_events_are_checked_in_seconds(ledgers: dict[int, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """Chain, tree head, decode, re-encode and folds, on one core: linear, and in memory that the report alone fills."""
+    runs = {size: measured(VERIFY, path) for size, path in ledgers.items()}
+    raw = measured(RAW, ledgers[SIZES[-1]])
+    with capsys.disabled():
+        for size, run in runs.items():
+            print(f"\n{size:,} events: {rate(run):,.0f} events/s, {run['s']:.2f} s, {run['mb']:.0f} MB", end="")
+        print(
+            f"\nraw sqlite3, rows and SHA-256 of payloads alone: {rate(raw):,.0f} events/s, {rate(raw) / rate(runs[SIZES[-1]]):.1f}x"
+        )
+    assert {run["findings"] for run in runs.values()} == {0}
+    assert rate(runs[SIZES[-1]]) >= 90_000
+    assert runs[SIZES[-1]]["mb"] < 300
+    # Linear: a tenth of the time less at a tenth of the events, and the start of the process is in none of them.
+    assert runs[1_000_000]["s"] / runs[100_000]["s"] == pytest.approx(10, rel=0.3)
+
+
+def test_rounds_derived_again_from_their_artifacts(
+    ledgers: dict[int, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--verify`: every round's signals, match, gate, verdict and evolution; the runs are copies, so that is what it finds."""
+    run = measured(DEEP, ledgers[100_000])
+    with capsys.disabled():
+        print(f"\n--verify: {rate(run):,.0f} rounds/s, {100_000 / run['s']:,.0f} events/s, {run['mb']:.0f} MB")
+    assert run["kinds"] == ["samples"]
+
+
+def test_beside_the_eventsourcing_library(ledgers: dict[int, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """At least six times its replay of aggregates from SQLite, turn by turn in one run."""
+    pytest.importorskip("eventsourcing")
+    pairs = [(measured(VERIFY, ledgers[100_000], 1), measured(EVENTSOURCING, ledgers[100_000], 1)) for _ in range(3)]
+    ratio = statistics.median(rate(ours) / rate(theirs) for ours, theirs in pairs)
+    with capsys.disabled():
+        print(
+            f"\neventsourcing: {statistics.median(rate(t) for _, t in pairs):,.0f} events/s; ours is {ratio:.1f} times that"
+        )
+    assert ratio >= 6

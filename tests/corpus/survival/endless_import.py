@@ -1,0 +1,4 @@
+"""Its import never ends."""
+
+while True:
+    pass

@@ -1,0 +1,5 @@
+"""Never returns, busy in Python."""
+
+def run(x):
+    while True:
+        pass

@@ -1,0 +1,4 @@
+"""Raises SystemExit."""
+
+def run(x):
+    raise SystemExit(0)
