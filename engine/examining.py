@@ -30,6 +30,7 @@ from ..projections.matcher import answers
 from .executor import Executor, Observation, Question
 from .looks import sample
 from .measuring import NO_COUNTERS, Shape, no_counters, question
+from .recording import FAULTS
 from .records import Draft
 
 
@@ -97,6 +98,8 @@ def examine(ground: Ground, subject: Subject) -> Draft:
         raise BadInput(f"{subject.name}: its gate passed without a launch list. Run the same command again to go on.")
     event = _profiled(ground, subject, draft, event, launches)
     draft.add(event)
+    if event.samples is None:
+        return draft
     found = answers(ground.rules, event.signals, ground.chip, subject.contract, problem.prescriptions)
     draft.add(RulesAnswered(run=ground.run, subject=subject.name, answers=found))
     return draft
@@ -107,6 +110,11 @@ def _profiled(ground: Ground, subject: Subject, draft: Draft, event: KernelExami
     wanted, statistics = plan(ground.rules), ground.statistics
     ask = asked(ground, subject, "examine", subject.source)
     timed = ground.executor.compare(ask, subject.source, subject.source, statistics.blocks)
+    if timed.status in FAULTS:
+        # Once more, from nothing: a kernel that passed its gate and ends its process whenever it is timed has no profile.
+        timed = ground.executor.compare(ask, subject.source, subject.source, statistics.blocks)
+        if timed.status in FAULTS:
+            return msgspec.structs.replace(event, reason=f"not timed: {timed.status}")
     name = draft.keep_role(_whole(timed, subject.name), "samples")
     assert name is not None
     samples, listed = _shape(draft, shapes.Samples, name), _shape(draft, shapes.Launches, launches)

@@ -32,7 +32,7 @@ def together(parts: Sequence[Samples]) -> Samples:
     return whole if held is None else {**whole, "throttled_ns": held}
 
 
-def _throttled_ns(before: dict[str, float], after: dict[str, float]) -> float | None:
+def _throttled_ns(before: dict[str, float | None], after: dict[str, float | None]) -> float | None:
     """Nanoseconds between two readings in which power or heat held the clocks down; None where they were not read."""
-    names = [name for name in before if name.endswith("_throttled_ns") and name in after]
-    return max((after[name] - before[name] for name in names), default=None)
+    pairs = [(value, after.get(name)) for name, value in before.items() if name.endswith("_throttled_ns")]
+    return max((end - start for start, end in pairs if start is not None and end is not None), default=None)

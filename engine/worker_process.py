@@ -11,8 +11,10 @@ import sys
 import time
 
 import msgspec
+from msgspec import structs
 
 from ..events.errors import ToolFailed
+from .answers import refusal
 from .fork_client import ForkClient
 from .worker.protocol import LENGTH, MAX_FRAME, Hello, Message, Reply, frame
 
@@ -28,7 +30,8 @@ class WorkerProcess:
         self._server = server
         self._pid: int | None
         self._pid, self._socket = server.fork()
-        self._waiting, self._last = 0, Reply(status="ok")
+        self._asked, self._answered = 0, 0
+        self._last = Reply(status="ok")
         self.begin(Hello(warm=warm))
 
     @property
@@ -42,15 +45,13 @@ class WorkerProcess:
         """Ask and do not wait: `hello` does."""
         try:
             self._wake()
-            _send_within(self._socket, message, time.monotonic() + _LAST_WORDS_S)
-            self._waiting += 1
+            self._send(message, time.monotonic() + _LAST_WORDS_S)
         except (OSError, TimeoutError):
             self._last = self._lost()
 
     def hello(self) -> Reply:
         """The answer to the last question that was begun, as soon as it has come; that of a worker that was lost on the way."""
-        while self._waiting and self._pid is not None:
-            self._waiting -= 1
+        while self._answered < self._asked and self._pid is not None:
             self._wake()
             self._last = self._answer(time.monotonic() + HELLO_LIMIT_S, HELLO_LIMIT_S)
         return self._last
@@ -63,12 +64,14 @@ class WorkerProcess:
         deadline = time.monotonic() + limit_s
         try:
             self._wake()
-            _send_within(self._socket, message, deadline)
+            self._send(message, deadline)
         except TimeoutError:
             return self._timeout(limit_s)
         except OSError:
             return self._lost()
-        return self._answer(deadline, limit_s)
+        reply = self._answer(deadline, limit_s)
+        why = refusal(message, reply)
+        return self._lost(f"an answer that no worker of ours gives ({why})") if why else reply
 
     def kill(self) -> int | None:
         """End the worker and everything that it started (compilers, forks, sessions of their own); its exit code where known."""
@@ -85,10 +88,18 @@ class WorkerProcess:
             with contextlib.suppress(OSError):
                 os.kill(self._pid, signal.SIGCONT)
 
+    def _send(self, message: Message, deadline: float) -> None:
+        _send_within(self._socket, structs.replace(message, number=self._asked + 1), deadline)
+        self._asked += 1
+
     def _answer(self, deadline: float, limit_s: float) -> Reply:
         try:
             payload = _receive_within(self._socket, deadline)
             reply = None if payload is None else msgspec.msgpack.decode(payload, type=Reply)
+            self._answered += 1
+            if reply is not None and reply.number != self._answered:
+                # Two processes answer on this socket, or a candidate does.
+                return self._lost(f"question {self._answered}: found an answer to question {reply.number}")
         except TimeoutError:
             return self._timeout(limit_s)
         except (OSError, ValueError, msgspec.DecodeError) as error:  # a candidate may write into the socket
@@ -104,10 +115,12 @@ class WorkerProcess:
         self.kill()
         return Reply(status="timeout", text=f"no answer within {limit_s:.0f} s; worker killed")
 
-    def _lost(self) -> Reply:
-        """A worker that closed its socket: it has ended, or is no use any more."""
+    def _lost(self, why: str = "") -> Reply:
+        """A worker that closed its socket or cannot be believed: it has ended, or is no use any more."""
         code = self.kill()
-        return Reply(status="worker_lost", text=f"worker ended (exit {code}): {self._server.log_tail(500)}")
+        return Reply(
+            status="worker_lost", text=why[:2000] or f"worker ended (exit {code}): {self._server.log_tail(500)}"
+        )
 
 
 def usable(reply: Reply, device: str) -> dict[str, str]:

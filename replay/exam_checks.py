@@ -62,16 +62,21 @@ class Examiner:
 
     def _examined(self, seq: int, event: KernelExamined, subject: SubjectDeclared) -> None:
         expect = self._findings.expect
-        report = self._shelf.json(event.report, GateReport)
+        report, untimed = (
+            self._shelf.json(event.report, GateReport),
+            {f"not timed: {fault}" for fault in statistic.FAULTS},
+        )
         expect(seq, "gate", derive_gate.outcome(report, subject.problem, subject.contract), event.outcome, "outcome")
         if report.error is not None:
             expect(seq, "gate", report.error.text, event.reason, "reason")
         elif event.outcome == "passed":
-            expect(seq, "gate", "within limits", event.reason, "reason")
+            reasons = untimed if event.samples is None else {"within limits"}
+            if event.reason not in reasons:
+                self._findings.add(seq, "gate", f"one of {sorted(reasons)}", event.reason)
         for misfit in derive_gate.misfits(report, subject.problem, sized=self._clock == "cuda_event"):
             self._findings.add(seq, "gate", "a report of this problem", misfit)
         expect(seq, "seed", derive_gate.seed(self._registered.seed, subject.source, 1), report.seed)
-        if event.outcome == "passed":
+        if event.outcome == "passed" and event.samples is not None:
             self._measured(seq, event, subject)
         else:
             found = (event.samples, event.counters, event.tier, event.floor, event.extras, event.signals)
@@ -80,8 +85,9 @@ class Examiner:
 
     def _measured(self, seq: int, event: KernelExamined, subject: SubjectDeclared) -> None:
         expect, shelf = self._findings.expect, self._shelf
-        if event.samples is None or event.launches is None:
-            self._findings.add(seq, "profile", "samples and launches of a kernel that passed", "absent")
+        assert event.samples is not None
+        if event.launches is None:
+            self._findings.add(seq, "profile", "launches of a kernel that was timed", "absent")
             return
         samples, launches = shelf.json(event.samples, Samples), shelf.json(event.launches, Launches)
         counters = None if event.counters is None else shelf.json(event.counters, Counters)

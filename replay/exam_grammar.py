@@ -119,7 +119,7 @@ def _take(exam: ExamEvents, seq: int, event: Event) -> None:
 
 
 def _check_answers(exam: ExamEvents, findings: Findings) -> None:
-    """A kernel that passed is followed by what the rules say of it, and nothing else is."""
+    """A kernel that passed and was timed is followed by what the rules say of it, and nothing else is."""
     due: tuple[int, str] | None = None
     for seq, event in exam.body:
         answers = event.subject if isinstance(event, RulesAnswered) else None
@@ -127,7 +127,7 @@ def _check_answers(exam: ExamEvents, findings: Findings) -> None:
             findings.add(due[0] - 1, "order of events", f"RulesAnswered of {due[1]} next", type(event).__name__)
         if answers is not None and due != (seq, answers):
             findings.add(seq, "order of events", "RulesAnswered right after the subject that passed", answers)
-        passed = isinstance(event, KernelExamined) and event.outcome == "passed"
-        due = (seq + 1, event.subject) if passed and isinstance(event, KernelExamined) else None
+        timed = isinstance(event, KernelExamined) and event.outcome == "passed" and event.samples is not None
+        due = (seq + 1, event.subject) if timed and isinstance(event, KernelExamined) else None
     if due is not None:
         findings.add(due[0] - 1, "order of events", f"RulesAnswered of {due[1]} next", "the end of the stream")

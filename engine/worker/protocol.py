@@ -8,11 +8,13 @@ from typing import IO
 import msgspec
 
 LENGTH = struct.Struct(">Q")
-MAX_FRAME = 1 << 30
+MAX_FRAME = 1 << 28
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of every request."""
+    """Base of every request; its reply bears the same `number`."""
+
+    number: int = 0
 
 
 class Hello(Message, frozen=True, tag=True):
@@ -167,6 +169,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     facts: dict[str, str] = {}
     staged: Staged | None = None
     exiting: bool = False
+    number: int = 0
 
 
 def frame(message: Message | Reply) -> bytes:

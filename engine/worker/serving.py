@@ -10,6 +10,7 @@ import traceback
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from . import calibration, checking, counters, extras, identity, referee, timing
 from .device import open_device
@@ -39,13 +40,14 @@ def serve(connection: socket.socket) -> None:
     decoder = msgspec.msgpack.Decoder(AnyRequest)
     device: Any = None
     while (payload := receive(requests)) is not None:
+        request = decoder.decode(payload)
         try:
             if device is None:
                 device = open_device()
-            reply = _answer(device, decoder.decode(payload))
+            reply = _answer(device, request)
         except BaseException as error:
             reply = _fault(device, error)
-        send(replies, reply)
+        send(replies, structs.replace(reply, number=request.number))
         if reply.exiting:
             os._exit(4)
     os._exit(0)  # nothing that a candidate registered for the end is run

@@ -1,6 +1,6 @@
 """What checking a ledger costs: its rate beside raw sqlite3 and the `eventsourcing` library in one run, its memory, its growth.
 
-Each measurement is a process of its own, so that memory is that of one. `pytest -m bench -s` prints the figures.
+Each measurement is a process of its own, so that memory is that of one. `pytest -m campaign -s` prints the figures.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ import gpusolver
 
 from .copies import copies
 
-pytestmark = [pytest.mark.bench, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.campaign, pytest.mark.timeout(1800)]
 ROOT = Path(gpusolver.__file__).parent.parent
 SIZES = (10_000, 100_000, 1_000_000)
 
@@ -77,9 +78,9 @@ def ledgers(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     return {size: copies(folder / f"{size}.db", size) for size in SIZES}
 
 
-def measured(script: str, path: Path, times: int = 3) -> dict[str, float]:
+def measured(script: str, path: Path, times: int = 3) -> dict[str, Any]:
     """The median run by its process's own time: other programs share the machine."""
-    found = []
+    found: list[dict[str, Any]] = []
     for _ in range(times):
         command = [sys.executable, "-c", script, str(path)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -88,8 +89,8 @@ def measured(script: str, path: Path, times: int = 3) -> dict[str, float]:
     return sorted(found, key=lambda run: run["s"])[times // 2]
 
 
-def rate(run: dict[str, float]) -> float:
-    return run["n"] / run["s"]
+def rate(run: dict[str, Any]) -> float:
+    return float(run["n"] / run["s"])
 
 
 def test_a_million_events_are_checked_in_seconds(ledgers: dict[int, Path], capsys: pytest.CaptureFixture[str]) -> None:

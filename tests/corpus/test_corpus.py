@@ -80,7 +80,7 @@ def test_the_sample_on_the_cpu(cpu: LocalExecutor, one: Candidate) -> None:
     assert_as_known(cpu, one, LIMIT_S["cpu"])
 
 
-@pytest.mark.bench
+@pytest.mark.campaign
 @pytest.mark.parametrize("one", CPU, ids=named)
 def test_the_whole_on_the_cpu(cpu: LocalExecutor, one: Candidate) -> None:
     assert_as_known(cpu, one, LIMIT_S["cpu"])

@@ -188,3 +188,32 @@ def test_a_comparison_in_which_one_side_fails_is_a_fault(executor: LocalExecutor
     seen = executor.compare(question(), HONEST, f"def run(x):\n    {last}\n", 2)
     assert seen.status in ("request_failed", "worker_lost") and seen.artifacts == {}
     assert_unharmed(executor)
+
+
+def forks(where: str) -> str:
+    """An honest source that forks once in `where` and lets both processes go on, so that two answer on one socket."""
+    head = "import os\nimport torch\n\nDONE = []\n\ndef once():\n    if not DONE:\n        DONE.append(1)\n        os.fork()\n\n"
+    return head + ("once()\n" if where == "import" else "") + (
+        f"def run(x):\n    {'once()' if where == 'call' else ''}\n    return torch.softmax(x, -1)\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("where", ["import", "call"])
+def test_two_processes_that_answer_on_one_socket_are_a_lost_worker(executor: LocalExecutor, where: str) -> None:
+    """The second answer must not be taken for that of the next question: a pair would be judged by a gate's rows."""
+    source = forks(where)
+    outcomes = {gate(executor, source)[0]}
+    timed = executor.compare(question(), source, source, 2)
+    assert outcomes <= {"worker_lost", "passed", "run_error", "timeout"}
+    assert timed.status in ("ok", "worker_lost")
+    assert_unharmed(executor)
+
+
+def test_an_answer_of_another_shape_is_a_lost_worker(executor: LocalExecutor) -> None:
+    """A candidate that finds the worker's own encoder and lets every artifact say `{}`."""
+    source = (
+        "import sys, msgspec, torch\n\ndef run(x):\n"
+        "    msgspec.json.encode = lambda *a, **k: b'{}'\n    return torch.softmax(x, -1)\n"
+    )
+    assert gate(executor, source)[0] == "worker_lost"
+    assert_unharmed(executor)

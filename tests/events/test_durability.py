@@ -105,7 +105,7 @@ def test_nothing_acknowledged_is_lost_in_25_kills(tmp_path: Path) -> None:
     assert tally["kills"] == LIVES <= tally["acknowledged"]
 
 
-@pytest.mark.bench
+@pytest.mark.campaign
 @pytest.mark.filterwarnings("ignore:.*was not closed by its writer")
 @pytest.mark.timeout(1800)
 def test_nothing_acknowledged_is_lost_in_1000_kills(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,7 @@
 """The tamper campaign: a byte flipped at every offset, and random structured edits, sealed and anchored against unsealed.
 
 A sample runs by default. The whole of it, with its tables:
-    pytest tests/replay/test_tamper_campaign.py -m bench -s
+    pytest tests/replay/test_tamper_campaign.py -m campaign -s
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def test_cells_that_no_schema_text_shows(small: tuple[Path, Anchors]) -> None:
         assert tally.kinds["schema object"] + tally.kinds["unreadable"] == 1
 
 
-@pytest.mark.bench
+@pytest.mark.campaign
 @pytest.mark.timeout(3600)
 def test_every_byte(small: tuple[Path, Anchors]) -> None:
     path, anchors = small
@@ -180,7 +180,7 @@ def test_some_edits(ground: Ground) -> None:
         assert told[name][0] == told[name][1], name
 
 
-@pytest.mark.bench
+@pytest.mark.campaign
 @pytest.mark.timeout(7200)
 def test_ten_thousand_edits(ground: Ground) -> None:
     """Without a seal a clean cut, a dropped run, another date, and a time that decides nothing are not shown by anything."""
