@@ -177,7 +177,7 @@ class Examination:
         view, subject = self._view(), self._subjects[pair.subject]
         examined = view.examined[pair.subject]
         if examined.samples is None:
-            raise BadInput(f"{pair.name}: its subject {pair.subject} did not pass its gate: {examined.reason}")
+            raise BadInput(f"{pair.name}: its subject {pair.subject} was not measured: {examined.reason}")
         check_sides(ground, subject, pair)
         for number in range(len(view.pairs.get(pair.name, ())) + 1, pair.times + 1):
             self._keep(compare(ground, subject, pair, number, examined.floor or 0.0))

@@ -360,13 +360,28 @@ def purposes() -> list[str]:
     return [e.purpose for e in only((row.event for row in stored(Path("q.db"))), ExaminationRegistered)]
 
 
+@pytest.mark.parametrize(("lost", "timed"), [((1,), 3), ((2, 3), 2)])
+def test_a_kernel_that_ends_its_process_whenever_it_is_timed_has_no_profile(
+    machine: FakeExecutor, monkeypatch: pytest.MonkeyPatch, lost: tuple[int, ...], timed: int
+) -> None:
+    """Once may be chance and is measured again; the others of the examination go on, and the ledger verifies."""
+    broken = FakeExecutor(story, faults={("compare", turn): "worker_lost" for turn in lost})
+    monkeypatch.setattr(cli_measure, "open_executor", lambda *_: broken)
+    result = qualify("--suite", "slowdown")
+    assert result.exit_code == 0, told(result)
+    examined = only((row.event for row in stored(Path("q.db"))), KernelExamined)
+    assert [e.reason for e in examined if e.samples is None] == ["not timed: worker_lost"] * (3 - timed)
+    assert len(examined) == 3 and {e.outcome for e in examined} == {"passed"}
+    assert_verifies(Path("q.db"))
+
+
 @pytest.mark.parametrize("turn", [1, 7, 8, 10, 13])
 def test_the_same_command_goes_on_with_its_later_suites(
     machine: FakeExecutor, monkeypatch: pytest.MonkeyPatch, turn: int
 ) -> None:
     """Three kernels and four comparisons a suite: cut off in either suite, nothing is measured twice."""
     words = ("--suite", "identical,slowdown,identical")
-    broken = FakeExecutor(story, faults={("compare", turn): "worker_lost"})
+    broken = FakeExecutor(story, faults={("compare", turn): "no_device"})
     monkeypatch.setattr(cli_measure, "open_executor", lambda *_: broken)
     cut = qualify(*words)
     assert cut.exit_code == 1 and "Run the same command again" in told(cut)
