@@ -128,8 +128,8 @@ def test_one_ratio_differs_alike_every_time_and_is_not_explained() -> None:
     """Shared bytes per wavefront on the two library products; the same on our own kernels."""
     metric = "smsp__sass_average_data_bytes_per_wavefront_mem_shared.pct"
     found: dict[str, set[tuple[float, float]]] = {}
-    for event in events("problems"):
-        for row in event.rows if isinstance(event, CountersCompared) else ():
+    for event in (each for each in events("problems") if isinstance(each, CountersCompared)):
+        for row in event.rows:
             if row.metric == metric and row.ours is not None and row.theirs is not None:
                 pair = round(row.ours, 2), round(row.theirs, 2)
                 found.setdefault(event.subject.removesuffix(", again"), set()).add(pair)
