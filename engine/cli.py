@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..events.errors import BadInput, GpuSolverError
+from ..events.reader import LedgerReader
 from ..events.writer import LedgerWriter
 from ..problems.contract import names
 from .devices import DEVICES, default_recording, open_executor, refuse_packaged
@@ -81,9 +82,9 @@ def run_command(
 @click.argument("ledger", type=click.Path(path_type=pathlib.Path))
 def report_command(ledger: pathlib.Path) -> None:
     """Print the tables of every run and examination in a ledger, from its events alone."""
-    from ..events.reader import LedgerReader
     from ..projections.examination import fold as fold_examinations
     from ..projections.runs import fold
+    from .remarks import print_remarks
     from .report import plain, print_ground, print_report
     from .statement import print_statement
 
@@ -95,6 +96,7 @@ def report_command(ledger: pathlib.Path) -> None:
                 console.rule(plain(run))
                 print_ground(view, console)
                 print_report(view, console)
+                print_remarks(view, reader.artifact, console)
             for exam, examination in fold_examinations(records).items():
                 console.rule(plain(exam))
                 print_statement(examination, reader.artifact, console)
@@ -103,6 +105,7 @@ def report_command(ledger: pathlib.Path) -> None:
 
 
 def _play(path: pathlib.Path, executor: Executor, request: RunRequest | None) -> None:
+    from .remarks import print_remarks
     from .report import print_ground, print_report
 
     console = Console()
@@ -124,6 +127,8 @@ def _play(path: pathlib.Path, executor: Executor, request: RunRequest | None) ->
         progress.update(task, completed=progress.tasks[0].total or 1)
     print_ground(view, console)
     print_report(view, console)
+    with LedgerReader(path) as reader:
+        print_remarks(view, reader.artifact, console)
     console.print(_RESTRICTION)
     console.print(f"ledger: {path}. Check it: gpusolver replay {path} --verify", markup=False)
 

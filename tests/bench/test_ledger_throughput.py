@@ -124,4 +124,4 @@ def test_read_chain_decode_fold(tmp_path: Path, capsys: pytest.CaptureFixture[st
             f"\nread + chain + decode + fold: {reading:,.0f} events/s on one core; batches of 1,000 written at "
             f"{writing:,.0f} events/s; {os.path.getsize(path) / EVENTS:,.0f} bytes of file for each event"
         )
-    assert reading >= 120_000
+    assert reading >= 40_000  # a guard against another order of growth; the rate itself is the machine's and its load's

@@ -73,7 +73,7 @@ def outcomes(path: Path) -> list[Event]:
 
 # Registration 1, rules 10, calibration 11: then the cells, and from about 60 the comparisons.
 @pytest.mark.parametrize("events", [1, 5, 11, 12, 13, 17, 30, 48, 62, 70])
-def test_a_run_that_was_killed_is_finished_by_resume(tmp_path: Path, whole: Path, events: int) -> None:
+def test_b141_a_run_that_was_killed_is_finished_by_resume(tmp_path: Path, whole: Path, events: int) -> None:
     path = tmp_path / "ledger.db"
     before = kill_after(start_child(path), path, events)
     resume(path)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from gpusolver.engine.rules import parse_rules, seed_rules
 from gpusolver.events.errors import BadInput
 from gpusolver.events.model import Blocked, Chip
-from gpusolver.projections.matcher import Match, Situation, in_order, match
+from gpusolver.projections.matcher import Match, Situation, answers, in_order, match
 
 from .support import A100, H200, PRESCRIPTIONS, RTX3090, T4, context_of
 
@@ -121,7 +122,7 @@ def test_tf32_is_prescribed_where_it_is_faster(chip: Chip, gain: float) -> None:
 
 
 @pytest.mark.parametrize("chip", [T4, RTX3090], ids=lambda chip: chip.name)
-def test_the_guard_blocks_where_tf32_is_absent_or_no_faster(chip: Chip) -> None:
+def test_b90_the_guard_blocks_where_tf32_is_absent_or_no_faster(chip: Chip) -> None:
     """The T4 has no TF32; the RTX 3090's is 35.6 / 35.6 = 1.0."""
     assert ask_seeds(FP32, chip).blocked == (Blocked(rule="fp32_no_tensorcore", reason="guard"),)
 
@@ -201,3 +202,21 @@ def test_what_a_rule_file_may_not_say(old: str, new: str, says: str) -> None:
     with pytest.raises(BadInput) as error:
         parse_rules(GOOD.replace(old, new, 1), where="mine.toml", origin="file")
     assert "mine.toml" in str(error.value) and says in str(error.value)
+
+
+CODE = ("__import__('os').system('touch touched')", "().__class__.__base__", "9**9**9", "x < 1 or True")
+
+
+@pytest.mark.parametrize("code", CODE)
+def test_b132_a_condition_is_data_and_code_in_it_is_only_a_name(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a signal it is one that nobody measured, so the rule abstains; in any other place the file is refused."""
+    monkeypatch.chdir(tmp_path)
+    (rule,) = parse_rules(GOOD.replace('signal = "x"', f'signal = "{code}"'), where="mine.toml", origin="file")
+    (said,) = answers((rule,), {"x": 0.0}, H200, "tf32-allowed", ("do",))
+    assert (said.answer, said.missing) == ("abstains", (code,))
+    for place in ("threshold = 1 ", 'op = "<"', "version = 1", "cap = 2"):
+        with pytest.raises(BadInput, match="mine.toml"):
+            parse_rules(GOOD.replace(place, f'{place.split(" =")[0]} = "{code}" ', 1), where="mine.toml", origin="file")
+    assert list(tmp_path.iterdir()) == []

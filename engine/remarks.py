@@ -1,0 +1,30 @@
+"""Remarks on the sources of a run's best kernels, as lines for people. No verdict rests on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.console import Console
+
+from ..profilers import artifacts as shapes
+from ..profilers.screen import remarks
+from ..projections.ablation import best_kernels
+from ..projections.runs import RunView
+from .report import plain
+
+_AT_MOST = 8
+
+
+def print_remarks(view: RunView, read: Callable[[str], bytes], console: Console) -> None:
+    """What to look at in each best kernel; nothing for a run whose best kernels leave nothing to remark. `read`: artifact by digest."""
+    for best in best_kernels(view):
+        state = next(state for state in view.cells.values() if state.cell == best.cell)
+        name = state.launches.get(best.source)
+        listed = None if name is None else shapes.decode(shapes.Launches, read(name))
+        found = remarks(read(best.source).decode("utf-8", "replace"), listed)
+        if found:
+            console.print(f"look at {plain(f'{best.problem} {best.contract}')} (a warning, no verdict):")
+        for remark in found[:_AT_MOST]:
+            console.print(f"  line {remark.line}: {plain(remark.kind)}: {plain(remark.what)}")
+        if len(found) > _AT_MOST:
+            console.print(f"  and {len(found) - _AT_MOST} more")
