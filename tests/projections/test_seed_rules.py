@@ -217,6 +217,6 @@ def test_b132_a_condition_is_data_and_code_in_it_is_only_a_name(
     (said,) = answers((rule,), {"x": 0.0}, H200, "tf32-allowed", ("do",))
     assert (said.answer, said.missing) == ("abstains", (code,))
     for place in ("threshold = 1 ", 'op = "<"', "version = 1", "cap = 2"):
-        with pytest.raises(BadInput, match="mine.toml"):
+        with pytest.raises(BadInput, match=r"mine\.toml"):
             parse_rules(GOOD.replace(place, f'{place.split(" =")[0]} = "{code}" ', 1), where="mine.toml", origin="file")
     assert list(tmp_path.iterdir()) == []
