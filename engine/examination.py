@@ -92,9 +92,7 @@ class Examination:
         view = self._view()
         view = replace(view, reproduced=answers(view))
         stated = ExaminationStated(run=self._run, figures=figures(view, self._sampled_ns))
-        self._append(
-            *view.reproduced, stated, RunStopped(run=self._run, cell=None, reason="plan completed", rule=None)
-        )
+        self._append(*view.reproduced, stated, RunStopped(run=self._run, cell=None, reason="plan completed", rule=None))
 
     def _open(self) -> str:
         views = self._views()

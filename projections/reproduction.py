@@ -62,9 +62,7 @@ def statements(records: Iterable[tuple[int, str, Event]], kinds: Iterable[str] =
             reading.take(seq, event)
     chosen = tuple(statement for statement in reading.stated if statement.kind in asked)
     named = {name for statement in chosen for name in statement.pairs}
-    return Statements(
-        chosen, {name: pair for name, pair in reading.pairs.items() if name in named}, reading.verdicts
-    )
+    return Statements(chosen, {name: pair for name, pair in reading.pairs.items() if name in named}, reading.verdicts)
 
 
 class _Reading:

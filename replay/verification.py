@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..events.model import DeviceCalibrated, ExaminationRegistered, Origin, RunRegistered
+from ..events.model import DeviceCalibrated, RunRegistered
 from .artifacts import Launches, Shelf
 from .cells import Ended, walk
 from .exam_checks import Examiner
