@@ -38,9 +38,8 @@ def reproduce_command(
     try:
         view = _reproduced(first, ledger, _kinds(kinds), times, seed, device)
     except GpuSolverError as error:
-        refused = worded(error)
-        refused.exit_code = 2
-        raise refused from error
+        worded(error).show()
+        context.exit(2)
     click.echo(legible(f"ledger: {ledger}. Check both: gpusolver replay {first} --verify"))
     click.echo(legible(f"gpusolver replay {ledger} --verify --origin {first}"))
     context.exit(1 if any(found.answer == "not confirmed" for found in view.reproduced) else 0)

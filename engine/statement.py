@@ -73,7 +73,7 @@ def _ratios(medians: tuple[float, ...]) -> str:
 
 
 def _answered(found: StatementReproduced, chip: str, view: ExaminationView) -> str:
-    words = [found.answer]
+    words: list[str] = [found.answer]
     if found.answer == "other chip":
         here = "unknown" if view.calibration is None else view.calibration.chip.name
         words.append(f"{plain(chip)} there, {plain(here)} here")

@@ -99,6 +99,8 @@ class Fold:
             self._findings.add(seq, "pair", "a registered pair", event.pair)
             return
         self._check_after(seq, "PairCompared", pair.declared.subject)
+        for side in self._sides(pair):
+            self._check_after(seq, "PairCompared", side)
         if not self._due(pair):
             words = f"no comparison of {event.pair}: a side of it has no samples"
             self._findings.add(seq, "pair", words, f"comparison {event.number}")
@@ -145,11 +147,17 @@ class Fold:
 
     def _due(self, pair: Pair) -> bool:
         """In a reproduction a pair with a side that was refused, or could not be timed, is not compared."""
-        registered, examined = self._registered, self._exam.examined
-        if registered is None or origin_of(registered) is None:
+        sides, examined = self._sides(pair), self._exam.examined
+        if self._registered is None or not sides or not sides <= examined.keys():
             return True
-        sides = {subject.name for subject in sides_of(registered, pair.declared) if subject is not None}
-        return not sides <= examined.keys() or measurable(registered, pair.declared, examined)
+        return measurable(self._registered, pair.declared, examined)
+
+    def _sides(self, pair: Pair) -> set[str]:
+        """In a reproduction, the subjects on both sides of a pair."""
+        registered = self._registered
+        if registered is None or origin_of(registered) is None:
+            return set()
+        return {subject.name for subject in sides_of(registered, pair.declared) if subject is not None}
 
     def matrices(self) -> tuple[Matrix, ...]:
         """The confusion matrix of each registered half that has a name."""

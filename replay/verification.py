@@ -14,7 +14,9 @@ from .findings import Findings
 from .grammar import parse
 from .integrity import Scanned
 from .measured import Measured
+from .origin import Named, samples_of
 from .references import LISTING, generated, references
+from .reproduced import origin_of
 from .rounds import Setting
 from .runs import (
     RunEvents,
@@ -34,8 +36,11 @@ _STATED = "the truth of pairs, and which half a threshold was set on, are statem
 class Verification:
     """One pass over a ledger: runs and examinations are taken as they end, and what crosses them is kept until the last."""
 
-    def __init__(self, shelf: Shelf, sound: dict[str, int], deep: bool, findings: Findings) -> None:
+    def __init__(
+        self, shelf: Shelf, sound: dict[str, int], deep: bool, findings: Findings, *, has_origin: bool = False
+    ) -> None:
         self._shelf, self._sound, self._deep, self._findings = shelf, sound, deep, findings
+        self._has_origin = has_origin
         self._used: set[str] = set()
         self._notes: list[str] = []
         self._measured, self._pins = Measured(shelf, findings), Pins()
@@ -43,6 +48,7 @@ class Verification:
         self._baselines: list[tuple[int, str, str]] = []
         self._runs: list[tuple[int, RunView]] = []
         self._exams: list[tuple[int, ExamView]] = []
+        self.origins: list[Named] = []
         self.cells = 0
 
     def take(self, scanned: Scanned) -> None:
@@ -134,8 +140,22 @@ class Verification:
         self._note_examination(exam, fold)
         return fold.view()
 
+    def _unread(self) -> str:
+        return "" if self._has_origin else ", which was not read (--origin FILE)"
+
+    def _note_origin(self, exam: ExamEvents) -> None:
+        registered = None if exam.registered is None else exam.registered[1]
+        origin = None if registered is None else origin_of(registered)
+        if exam.registered is None or origin is None:
+            return
+        self.origins.append(Named(exam.registered[0], exam.run, origin, registered, samples_of(exam.body)))
+        self._notes.append(
+            f"{exam.run}: reproduces the ledger with head {origin.head} ({origin.events} events){self._unread()}"
+        )
+
     def _note_examination(self, exam: ExamEvents, fold: Fold) -> None:
         missing = fold.missing()
+        self._note_origin(exam)
         if exam.stopped is None:
             first = f": {len(missing)} still to come, first {missing[0]}" if missing else ""
             self._notes.append(f"{exam.run} has not ended: no RunStopped{first}")
@@ -217,10 +237,11 @@ class Verification:
     def _note_run(self, run: RunEvents, registered: RunRegistered, clock: str | None) -> None:
         if clock == "cpu_wall":
             self._notes.append(_STAND_IN.format(run.run))
-        if registered.origin is not None:
+        if registered.origin is not None and run.registered is not None:
+            self.origins.append(Named(run.registered[0], run.run, registered.origin))
             self._notes.append(
                 f"{run.run}: recorded, not pre-registered; it answers from the ledger with head {registered.origin.head} "
-                f"({registered.origin.events} events), which was not read"
+                f"({registered.origin.events} events){self._unread()}"
             )
         if run.stopped is None:
             self._notes.append(f"{run.run} has not ended: no RunStopped")

@@ -21,6 +21,7 @@ from .integrity import (
     scan,
     without_collector,
 )
+from .origin import check_origins
 from .seal import Anchors, Sealing, SealView, Trust, check_file, trust
 from .verification import Verification
 from .views import RunView
@@ -50,21 +51,30 @@ def verify(
     head: str | None = None,
     upto: int | None = None,
     anchors: Anchors | None = None,
+    origin: str | os.PathLike[str] | None = None,
 ) -> Report:
     """Check a ledger: the file, chain, artifacts and folds; with `deep` also re-derive everything that follows from them.
 
-    `head` is the hash that its last event must have; `upto` reads the first events only; `anchors` were kept elsewhere.
+    `head` is the hash that its last event must have; `upto` reads the first events only; `anchors` were kept elsewhere;
+    `origin` is the file of the ledger that its runs answer from, or that it reproduces.
     Raises UnreadableLedger; BadInput where an anchor is none.
     """
     trusted = trust(anchors or Anchors())
     try:
-        return _verified(path, deep, head, upto, trusted, whole=False)
+        return _verified(path, deep, head, upto, trusted, origin, whole=False)
     except GoesOn:
-        return _verified(path, deep, head, upto, trusted, whole=True)
+        return _verified(path, deep, head, upto, trusted, origin, whole=True)
 
 
 def _verified(
-    path: str | os.PathLike[str], deep: bool, head: str | None, upto: int | None, trusted: Trust, *, whole: bool
+    path: str | os.PathLike[str],
+    deep: bool,
+    head: str | None,
+    upto: int | None,
+    trusted: Trust,
+    origin: str | os.PathLike[str] | None,
+    *,
+    whole: bool,
 ) -> Report:
     """The verification; but for `whole`, runs are checked and let go as they end."""
     findings = Findings()
@@ -77,11 +87,13 @@ def _verified(
         if deep:
             check_indexes(path, findings)
         sound, unread = check_artifacts(reader.artifact_rows(), findings)
-        verification = Verification(Shelf(reader.artifact, sound), sound, deep, findings)
+        verification = Verification(Shelf(reader.artifact, sound), sound, deep, findings, has_origin=origin is not None)
         scanned = scan(rows, findings, sizes=trusted.sizes(), ended=None if whole else verification.take)
         views, exams = verification.finish(scanned)
         sealing = Sealing(scanned, trusted, findings)
         notes = [*reader.notices, *verification.notes(), *sealing.notes(head is not None)]
+    if origin is not None:
+        notes += check_origins(verification.origins, origin, findings)
     if unread:
         notes.append(f"{unread} artifacts were not read: all together are over {LARGEST_TOTAL} bytes")
     if head is not None:
