@@ -21,9 +21,10 @@ from ..events.model import EVENT_TYPES, AnyEvent, Event
 from ..events.reader import connect_read_only
 from ..events.rows import ArtifactRow, Row
 from .findings import Findings
-from .merkle import Heads
+from .merkle import Heads, Portion
 
 GENESIS = "0" * 64
+SEAL_STREAM = "seal"
 LARGEST_ARTIFACT = 1 << 28
 LARGEST_TOTAL = 1 << 31
 MEDIA_TYPES = frozenset(
@@ -57,6 +58,14 @@ class Scanned(msgspec.Struct):
     heads: Heads
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where a portion of a ledger begins: behind the row `last` with hash `head`, and behind so many seals."""
+
+    last: int
+    head: str
+    seals: int
+
+
 class GoesOn(Exception):
     """A run or examination goes on after its end, which no honest one does."""
 
@@ -87,6 +96,7 @@ def scan(
     *,
     spelling: bool = True,
     sizes: Iterable[int] = (),
+    after: Place | None = None,
     ended: Callable[[Scanned], None] | None = None,
 ) -> Scanned:
     """Check and decode every row; an event that is not understood is reported and left out.
@@ -95,7 +105,7 @@ def scan(
     open. What comes back are the streams that are left. GoesOn where one of them has a further event: read it again whole.
 
     `spelling`: also encode each event again, which must give the stored bytes (a tenth of a replay's time). `sizes`: where
-    the tree's head is asked for, beside those that the ledger's seals ask for.
+    the tree's head is asked for, beside those that the ledger's seals ask for. `after`: the rows are those from there on.
     One loop without calls on the good path: this is the hot part of every replay.
     """
     streams: dict[str, list[Item]] = {}
@@ -103,6 +113,9 @@ def scan(
     closed: set[str] = set()
     last, previous, timed = 0, GENESIS, ""
     heads, leaves = Heads(sizes), list[bytes]()
+    if after is not None:
+        last, previous, heads = after.last, after.head, Portion(after.last, sizes)
+        versions[SEAL_STREAM] = after.seals
     kinds, decode, encode, digest_of = EVENT_TYPES, _DECODE, _ENCODE, sha256  # a local name is found faster
     for row in rows:
         seq, stream, version, kind, at, payload, prev_hash, stored, ill = row

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
 from ..events.model import DeviceCalibrated, RunRegistered
 from .artifacts import Launches, Shelf
 from .cells import Ended, walk
@@ -12,8 +17,9 @@ from .exams import ExamView, Fold
 from .finals import ClaimView, Finals, Pins, check_claims, strict_twins
 from .findings import Findings
 from .grammar import parse
-from .integrity import Scanned
+from .integrity import SEAL_STREAM, Item, Scanned
 from .measured import Measured
+from .merkle import Heads, Portion, Step
 from .origin import Named, samples_of
 from .references import LISTING, generated, references
 from .reproduced import origin_of
@@ -33,23 +39,52 @@ _STAND_IN = "{}: times by the CPU's clock, of the stand-in: it measures no GPU"
 _STATED = "the truth of pairs, and which half a threshold was set on, are statements; no measurement shows them"
 
 
+class Settings(msgspec.Struct, frozen=True):
+    """How a verification lists and notes."""
+
+    has_origin: bool
+    listed: int | None
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A portion of a ledger in which no fault was found: where it begins and ends, its leaves, its seals, and its views."""
+
+    first: int
+    last: int
+    head: str
+    steps: tuple[Step, ...]
+    seals: tuple[Item, ...]
+    runs: tuple[tuple[int, RunView, int], ...]
+    exams: tuple[tuple[int, ExamView], ...]
+    cells: int
+    notes: tuple[str, ...]
+    origins: tuple[Named, ...]
+
+
 class Verification:
     """One pass over a ledger: runs and examinations are taken as they end, and what crosses them is kept until the last."""
 
     def __init__(
-        self, shelf: Shelf, sound: dict[str, int], deep: bool, findings: Findings, *, has_origin: bool = False
+        self,
+        shelf: Shelf,
+        sound: dict[str, int],
+        deep: bool,
+        findings: Findings,
+        *,
+        has_origin: bool = False,
+        listed: int | None = None,
     ) -> None:
         self._shelf, self._sound, self._deep, self._findings = shelf, sound, deep, findings
-        self._has_origin = has_origin
+        self._has_origin, self._listed = has_origin, listed
         self._used: set[str] = set()
         self._notes: list[str] = []
         self._measured, self._pins = Measured(shelf, findings), Pins()
         self._made: set[str] = set()
         self._baselines: list[tuple[int, str, str]] = []
-        self._runs: list[tuple[int, RunView]] = []
+        self._runs: list[tuple[int, RunView, int]] = []
         self._exams: list[tuple[int, ExamView]] = []
         self.origins: list[Named] = []
-        self.cells = 0
+        self.cells = self.rounds = 0
 
     def take(self, scanned: Scanned) -> None:
         """Check what these streams hold."""
@@ -57,10 +92,54 @@ class Verification:
         if self._deep:
             self._made |= strict_twins(generated(scanned), self._shelf)
         for run in sort_out(scanned, self._findings):
-            self._runs.append((0 if run.registered is None else run.registered[0], self.run(run)))
+            view = self.run(run)
+            rounds = len(view.rounds)
+            self._keep(0 if run.registered is None else run.registered[0], view, rounds)
         for exam in sort_examinations(scanned, self._findings):
             self._exams.append((0 if exam.registered is None else exam.registered[0], self.examination(exam)))
         self._shelf.forget()
+
+    def _keep(self, seq: int, view: RunView, rounds: int) -> None:
+        """Keep a run's view; past the number of rounds that a report lists, only what is counted of it."""
+        self.rounds += rounds
+        if self._listed is not None and self.rounds > self._listed:
+            view = replace(view, rules=(), rounds=(), ends={}, table=(), unlisted=rounds)
+        self._runs.append((seq, view, rounds))
+
+    def settings(self) -> Settings:
+        """What a verification of a portion needs to be like this one."""
+        return Settings(self._has_origin, self._listed)
+
+    def part(self, scanned: Scanned, first: int) -> Part | None:
+        """What this verification found in a portion of a ledger, to be joined elsewhere; None where it found a fault."""
+        if self._findings.all or not isinstance(scanned.heads, Portion):
+            return None
+        scanned.heads.finish()
+        seals = tuple(scanned.streams.pop(SEAL_STREAM, ()))
+        self.take(scanned)
+        if self._findings.all:
+            return None
+        return Part(
+            first, scanned.last, scanned.head, tuple(scanned.heads.steps), seals, tuple(self._runs), tuple(self._exams),
+            self.cells, tuple(self._notes), tuple(self.origins),
+        )  # fmt: skip
+
+    def join(self, parts: Sequence[Part], sizes: Iterable[int]) -> Scanned | None:
+        """Take up portions that follow one another from the first event on; None where they do not."""
+        last, heads, seals = 0, Heads(size for size in sizes if size <= 0), list[Item]()
+        for part in parts:
+            if part.first != last + 1:
+                return None
+            heads.follow(part.steps)
+            for seq, view, rounds in part.runs:
+                self._keep(seq, view, rounds)
+            self._exams += part.exams
+            self._notes += part.notes
+            self.origins += part.origins
+            self.cells += part.cells
+            seals += part.seals
+            last, head = part.last, part.head
+        return Scanned({SEAL_STREAM: seals} if seals else {}, last, head, heads) if parts else None
 
     def finish(self, scanned: Scanned) -> tuple[tuple[RunView, ...], tuple[ExamView, ...]]:
         """Check what is left, and what could only be asked at the end; all views in order of registration."""
@@ -68,10 +147,10 @@ class Verification:
         for seq, source, twin in self._baselines:
             if twin in self._made:
                 self._findings.add(seq, "head to head", "a baseline that no candidate is", source)
-        check_numbers("run", [(seq, view.run) for seq, view in self._runs if seq], self._findings)
+        check_numbers("run", [(seq, view.run) for seq, view, _ in self._runs if seq], self._findings)
         check_numbers("exam", [(seq, view.exam) for seq, view in self._exams if seq], self._findings)
         runs, exams = sorted(self._runs, key=_registered), sorted(self._exams, key=_registered)
-        return tuple(view for _, view in runs), tuple(view for _, view in exams)
+        return tuple(view for _, view, _ in runs), tuple(view for _, view in exams)
 
     def _check_references(self, scanned: Scanned) -> set[str]:
         """Every artifact that an event names is there; the digests so named."""
@@ -249,6 +328,10 @@ class Verification:
     def notes(self) -> list[str]:
         """What this verification leaves open."""
         notes = [*self._notes]
+        if self._listed is not None and self.rounds > self._listed:
+            notes.append(
+                f"{self.rounds} rounds checked; runs past the first {self._listed} rounds are counted, not listed"
+            )
         if self._deep:
             orphans = len(self._sound.keys() - self._used)
             if orphans:
@@ -259,7 +342,7 @@ class Verification:
         return notes
 
 
-def _registered(placed: tuple[int, object]) -> int:
+def _registered(placed: tuple[int, object] | tuple[int, object, object]) -> int:
     return placed[0]
 
 

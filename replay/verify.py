@@ -22,9 +22,12 @@ from .integrity import (
     without_collector,
 )
 from .origin import check_origins
+from .parallel import spread
 from .seal import Anchors, Sealing, SealView, Trust, check_file, trust
 from .verification import Verification
 from .views import RunView
+
+MOST_LISTED = 20_000
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -52,32 +55,46 @@ def verify(
     upto: int | None = None,
     anchors: Anchors | None = None,
     origin: str | os.PathLike[str] | None = None,
+    listed: int | None = MOST_LISTED,
+    jobs: int = 1,
 ) -> Report:
     """Check a ledger: the file, chain, artifacts and folds; with `deep` also re-derive everything that follows from them.
 
     `head` is the hash that its last event must have; `upto` reads the first events only; `anchors` were kept elsewhere;
     `origin` is the file of the ledger that its runs answer from, or that it reproduces.
+    The report lists the rounds of the first runs, up to `listed` (None: all). With `jobs` a check of events alone is spread over so
+    many processes, and says the same; whatever they find wrong is looked at again in this one.
     Raises UnreadableLedger; BadInput where an anchor is none.
     """
-    trusted = trust(anchors or Anchors())
+    asked = _Asked(path, deep, head, upto, trust(anchors or Anchors()), origin, listed)
+    if jobs > 1 and not deep and upto is None:
+        report = _verified(asked, jobs=jobs)
+        if report is not None and not report.findings:
+            return report
     try:
-        return _verified(path, deep, head, upto, trusted, origin, whole=False)
+        report = _verified(asked)
     except GoesOn:
-        return _verified(path, deep, head, upto, trusted, origin, whole=True)
+        report = _verified(asked, whole=True)
+    assert report is not None  # one process reads every ledger
+    return report
 
 
-def _verified(
-    path: str | os.PathLike[str],
-    deep: bool,
-    head: str | None,
-    upto: int | None,
-    trusted: Trust,
-    origin: str | os.PathLike[str] | None,
-    *,
-    whole: bool,
-) -> Report:
-    """The verification; but for `whole`, runs are checked and let go as they end."""
-    findings = Findings()
+class _Asked(msgspec.Struct, frozen=True):
+    """What `verify` was asked."""
+
+    path: str | os.PathLike[str]
+    deep: bool
+    head: str | None
+    upto: int | None
+    trusted: Trust
+    origin: str | os.PathLike[str] | None
+    listed: int | None
+
+
+def _verified(asked: _Asked, *, whole: bool = False, jobs: int = 1) -> Report | None:
+    """The verification; but for `whole`, runs are checked and let go as they end. None where it cannot be spread over `jobs`."""
+    path, deep, head, upto = asked.path, asked.deep, asked.head, asked.upto
+    trusted, origin, findings = asked.trusted, asked.origin, Findings()
     check_file(path, trusted, findings)
     with LedgerReader(path) as reader:
         check_schema(((o[0], o[1], o[2]) for o in reader.schema_objects()), findings)
@@ -87,8 +104,17 @@ def _verified(
         if deep:
             check_indexes(path, findings)
         sound, unread = check_artifacts(reader.artifact_rows(), findings)
-        verification = Verification(Shelf(reader.artifact, sound), sound, deep, findings, has_origin=origin is not None)
-        scanned = scan(rows, findings, sizes=trusted.sizes(), ended=None if whole else verification.take)
+        verification = Verification(
+            Shelf(reader.artifact, sound), sound, deep, findings, has_origin=origin is not None, listed=asked.listed
+        )
+        if jobs > 1:
+            parts = spread(path, jobs, sound, trusted.sizes(), verification.settings())
+            joined = verification.join(parts, trusted.sizes())
+            if joined is None:
+                return None
+            scanned = joined
+        else:
+            scanned = scan(rows, findings, sizes=trusted.sizes(), ended=None if whole else verification.take)
         views, exams = verification.finish(scanned)
         sealing = Sealing(scanned, trusted, findings)
         notes = [*reader.notices, *verification.notes(), *sealing.notes(head is not None)]
@@ -103,7 +129,7 @@ def _verified(
         "artifacts": len(sound),
         "runs": len(views),
         "cells": verification.cells,
-        "rounds": sum(len(view.rounds) for view in views),
+        "rounds": verification.rounds,
     }
     if exams:
         counts["examinations"] = len(exams)
