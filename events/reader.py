@@ -33,17 +33,18 @@ _ARTIFACTS = "SELECT digest, media_type, size, codec, content FROM artifacts"
 class LedgerReader:
     """A ledger opened for reading; UnreadableLedger says why one cannot be. A context manager.
 
-    `notices` are words for a person about what the file alone cannot show.
+    `notices` are words for a person about what the file alone cannot show. `inspected`: this file was opened here before and found
+    whole, and need not be read through once more.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, inspected: bool = False) -> None:
         self.path = real(path)
         schema.require_sqlite()
         with self._explained():
             self._connection, self.notices = connect_read_only(self.path)
         try:
             with self._explained():
-                self._inspect()
+                self._inspect(whole=not inspected)
         except BaseException:
             self._connection.close()
             raise
@@ -132,9 +133,10 @@ class LedgerReader:
 
     # --- opening ---
 
-    def _inspect(self) -> None:
+    def _inspect(self, *, whole: bool) -> None:
         schema.refuse_foreign(self._connection, self.path)
-        schema.refuse_damaged(self._connection, self.path, content=False)
+        if whole:
+            schema.refuse_damaged(self._connection, self.path, content=False)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -22,10 +22,10 @@ Sizes = dict[str, int]
 
 
 def spread(
-    path: str | os.PathLike[str], jobs: int, sound: Sizes, sizes: Iterable[int], settings: Settings
+    reader: LedgerReader, jobs: int, sound: Sizes, sizes: Iterable[int], settings: Settings
 ) -> tuple[Part, ...]:
     """The portions of a ledger in order; none where it is not worth it, or where something is wrong."""
-    begins = boundaries(path, jobs)
+    begins, path = boundaries(reader, jobs), reader.path
     if len(begins) < 2:
         return ()
     ends = [*(seq - 1 for seq in begins[1:]), 2**63 - 1]
@@ -39,11 +39,10 @@ def spread(
     return tuple(part for part in parts if part is not None) if None not in parts else ()
 
 
-def boundaries(path: str | os.PathLike[str], jobs: int) -> list[int]:
+def boundaries(reader: LedgerReader, jobs: int) -> list[int]:
     """Where portions of about the same number of events begin: the first event, and registrations of runs in between."""
-    with LedgerReader(path) as reader:
-        last, _ = reader.head()
-        found = {_next_run(reader, 1 + last * part // jobs) for part in range(1, jobs)}
+    last, _ = reader.head()
+    found = {_next_run(reader, 1 + last * part // jobs) for part in range(1, jobs)}
     return sorted({1, *(seq for seq in found if seq is not None and 1 < seq <= last)})
 
 
@@ -70,7 +69,7 @@ def check(
 ) -> Part | None:
     """One portion, in a process of its own."""
     findings = Findings()
-    with LedgerReader(path) as reader:
+    with LedgerReader(path, inspected=True) as reader:
         before, head, seals = reader.before(first, SEAL_STREAM)
         verification = Verification(
             Shelf(reader.artifact, sound), sound, False, findings,

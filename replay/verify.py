@@ -108,7 +108,7 @@ def _verified(asked: _Asked, *, whole: bool = False, jobs: int = 1) -> Report | 
             Shelf(reader.artifact, sound), sound, deep, findings, has_origin=origin is not None, listed=asked.listed
         )
         if jobs > 1:
-            parts = spread(path, jobs, sound, trusted.sizes(), verification.settings())
+            parts = spread(reader, jobs, sound, trusted.sizes(), verification.settings())
             joined = verification.join(parts, trusted.sizes())
             if joined is None:
                 return None
