@@ -101,14 +101,15 @@ class LedgerReader:
             found = self._connection.execute(query, (stream,)).fetchone()
             return None if found is None else cells.whole(found[0])
 
-    def before(self, seq: int, stream: str) -> tuple[int, str, int]:
-        """(seq, hash) of the last event before `seq`, and how many events of a stream come before it."""
+    def before(self, seq: int, stream: str) -> tuple[int, str, str, int]:
+        """(seq, hash, time) of the last event before `seq`, and how many events of a stream come before it."""
         with self._explained():
-            query = "SELECT seq, CAST(hash AS BLOB) FROM events WHERE seq < ? ORDER BY seq DESC LIMIT 1"
-            last = self._connection.execute(query, (seq,)).fetchone() or (0, GENESIS.encode())
+            texts = "CAST(hash AS BLOB), CAST(recorded_at AS BLOB)"
+            query = f"SELECT seq, {texts} FROM events WHERE seq < ? ORDER BY seq DESC LIMIT 1"
+            last = self._connection.execute(query, (seq,)).fetchone() or (0, GENESIS, "")
             count = "SELECT count(*) FROM events WHERE stream = ? AND seq < ?"
             (number,) = self._connection.execute(count, (stream, seq)).fetchone()
-            return cells.whole(last[0]), cells.text(last[1]), cells.whole(number)
+            return cells.whole(last[0]), cells.text(last[1]), cells.text(last[2]), cells.whole(number)
 
     def artifact(self, digest: str) -> bytes:
         """The uncompressed bytes under `digest`, hashed again; UnreadableLedger if absent, damaged or other bytes."""

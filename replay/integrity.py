@@ -49,6 +49,14 @@ _TIME = re.compile(
 )
 
 
+class Backwards(msgspec.Struct, frozen=True):
+    """How often `recorded_at` went back from one event to the next, at which event first, and what it was last."""
+
+    times: int = 0
+    first: int = 0
+    at: str = ""
+
+
 class Scanned(msgspec.Struct):
     """A ledger read once: decoded events by stream in order of seq, counts, the head, and the tree over the hashes as recomputed."""
 
@@ -56,6 +64,7 @@ class Scanned(msgspec.Struct):
     last: int
     head: str
     heads: Heads
+    back: Backwards = Backwards()
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -64,6 +73,7 @@ class Place(msgspec.Struct, frozen=True):
     last: int
     head: str
     seals: int
+    at: str
 
 
 class GoesOn(Exception):
@@ -111,10 +121,10 @@ def scan(
     streams: dict[str, list[Item]] = {}
     versions: dict[str, int] = {}
     closed: set[str] = set()
-    last, previous, timed = 0, GENESIS, ""
+    last, previous, timed, back, first_back = 0, GENESIS, "", 0, 0
     heads, leaves = Heads(sizes), list[bytes]()
     if after is not None:
-        last, previous, heads = after.last, after.head, Portion(after.last, sizes)
+        last, previous, heads, timed = after.last, after.head, Portion(after.last, sizes), after.at
         versions[SEAL_STREAM] = after.seals
     kinds, decode, encode, digest_of = EVENT_TYPES, _DECODE, _ENCODE, sha256  # a local name is found faster
     for row in rows:
@@ -133,6 +143,8 @@ def scan(
             findings.add(seq, "version", f"{versions[stream] + 1} in stream {stream}", version)
         versions[stream] = version
         if at != timed:
+            if at < timed:
+                back, first_back = back + 1, first_back or seq
             timed = at
             if not _TIME.fullmatch(at):
                 findings.add(seq, "time", "UTC as 2026-01-31T23:59:59.999Z", at)
@@ -163,7 +175,7 @@ def scan(
             closed.add(stream)
             ended(Scanned(_let_go(stream, streams), seq, stored, heads))
     heads.extend(leaves)
-    return Scanned(streams, last, previous, heads)
+    return Scanned(streams, last, previous, heads, Backwards(back, first_back, timed))
 
 
 def _let_go(run: str, streams: dict[str, list[Item]]) -> dict[str, list[Item]]:

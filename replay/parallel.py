@@ -21,9 +21,7 @@ from .verification import Part, Settings, Verification
 Sizes = dict[str, int]
 
 
-def spread(
-    reader: LedgerReader, jobs: int, sound: Sizes, sizes: Iterable[int], settings: Settings
-) -> tuple[Part, ...]:
+def spread(reader: LedgerReader, jobs: int, sound: Sizes, sizes: Iterable[int], settings: Settings) -> tuple[Part, ...]:
     """The portions of a ledger in order; none where it is not worth it, or where something is wrong."""
     begins, path = boundaries(reader, jobs), reader.path
     if len(begins) < 2:
@@ -70,11 +68,11 @@ def check(
     """One portion, in a process of its own."""
     findings = Findings()
     with LedgerReader(path, inspected=True) as reader:
-        before, head, seals = reader.before(first, SEAL_STREAM)
+        before, head, at, seals = reader.before(first, SEAL_STREAM)
         verification = Verification(
             Shelf(reader.artifact, sound), sound, False, findings,
             has_origin=settings.has_origin, listed=settings.listed,
         )  # fmt: skip
-        place = Place(before, head, seals)
+        place = Place(before, head, seals, at)
         scanned = scan(reader.rows(first, last), findings, sizes=sizes, after=place, ended=verification.take)
         return verification.part(scanned, before + 1)

@@ -17,7 +17,7 @@ from .exams import ExamView, Fold
 from .finals import ClaimView, Finals, Pins, check_claims, strict_twins
 from .findings import Findings
 from .grammar import parse
-from .integrity import SEAL_STREAM, Item, Scanned
+from .integrity import SEAL_STREAM, Backwards, Item, Scanned
 from .measured import Measured
 from .merkle import Heads, Portion, Step
 from .origin import Named, samples_of
@@ -52,6 +52,7 @@ class Part(msgspec.Struct, frozen=True):
     first: int
     last: int
     head: str
+    back: Backwards
     steps: tuple[Step, ...]
     seals: tuple[Item, ...]
     runs: tuple[tuple[int, RunView, int], ...]
@@ -120,13 +121,14 @@ class Verification:
         if self._findings.all:
             return None
         return Part(
-            first, scanned.last, scanned.head, tuple(scanned.heads.steps), seals, tuple(self._runs), tuple(self._exams),
+            first, scanned.last, scanned.head, scanned.back, tuple(scanned.heads.steps), seals, tuple(self._runs), tuple(self._exams),
             self.cells, tuple(self._notes), tuple(self.origins),
         )  # fmt: skip
 
     def join(self, parts: Sequence[Part], sizes: Iterable[int]) -> Scanned | None:
         """Take up portions that follow one another from the first event on; None where they do not."""
         last, heads, seals = 0, Heads(size for size in sizes if size <= 0), list[Item]()
+        back = Backwards()
         for part in parts:
             if part.first != last + 1:
                 return None
@@ -139,7 +141,8 @@ class Verification:
             self.cells += part.cells
             seals += part.seals
             last, head = part.last, part.head
-        return Scanned({SEAL_STREAM: seals} if seals else {}, last, head, heads) if parts else None
+            back = Backwards(back.times + part.back.times, back.first or part.back.first, part.back.at)
+        return Scanned({SEAL_STREAM: seals} if seals else {}, last, head, heads, back) if parts else None
 
     def finish(self, scanned: Scanned) -> tuple[tuple[RunView, ...], tuple[ExamView, ...]]:
         """Check what is left, and what could only be asked at the end; all views in order of registration."""

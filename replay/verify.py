@@ -120,6 +120,11 @@ def _verified(asked: _Asked, *, whole: bool = False, jobs: int = 1) -> Report | 
         notes = [*reader.notices, *verification.notes(), *sealing.notes(head is not None)]
     if origin is not None:
         notes += check_origins(verification.origins, origin, findings)
+    if scanned.back.times:
+        back = scanned.back
+        notes.append(
+            f"the clock went back {back.times} times, first at event {back.first}: times are facts for people, order is by seq"
+        )
     if unread:
         notes.append(f"{unread} artifacts were not read: all together are over {LARGEST_TOTAL} bytes")
     if head is not None:

@@ -158,6 +158,27 @@ def test_a_signed_checkpoint_in_the_middle_is_found_by_portions(several: Path, t
     assert one == spread and "checkpoint" in {finding.kind for finding in one.findings}
 
 
+def test_b112_a_clock_that_goes_back_is_told(ledger: Path) -> None:
+    """In the middle of the first portion, and exactly where the second begins; it is no fault."""
+    with LedgerReader(ledger) as reader:
+        seals = sum(row.type == "LedgerSealed" and row.seq < _half(ledger) for row in reader.rows())
+    border = _half(ledger) - seals
+
+    def change(events: list[Line]) -> list[Line]:
+        kept = [event for event in events if event.kind != "LedgerSealed"]
+        for seq, event in enumerate(kept, start=1):
+            late = seq < 100 or 150 <= seq < border
+            event.at = f"2026-01-01T00:00:0{2 if late else 1}.000Z"
+        return kept
+
+    rewrite(ledger, change)
+    with LedgerReader(ledger) as reader:
+        assert boundaries(reader, 2)[1] == border
+    one, spread = both(ledger)
+    assert one == spread and one.findings == ()
+    assert any(note.startswith("the clock went back 2 times, first at event 100:") for note in one.notes)
+
+
 def test_a_row_missing_at_the_border_gives_the_same_report(ledger: Path) -> None:
     with unguarded(ledger) as db:
         db.execute("DELETE FROM events WHERE seq = ?", (_half(ledger) - 1,))
