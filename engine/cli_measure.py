@@ -83,7 +83,7 @@ def explain_command(
         )
         _explain_measured(asked, device, ledger)
     except GpuSolverError as error:
-        raise _worded(error) from error
+        raise worded(error) from error
 
 
 @click.command("qualify")
@@ -139,7 +139,7 @@ def qualify_command(
             for view in views:
                 print_statement(view, reader.artifact, _wide())
     except GpuSolverError as error:
-        raise _worded(error) from error
+        raise worded(error) from error
     click.echo(f"ledger: {ledger}. Check it: gpusolver replay {ledger} --verify")
 
 
@@ -152,7 +152,7 @@ def _qualify(path: pathlib.Path, executor: Executor, asked: list[ExaminationRequ
         for each, found in zip(asked, earlier, strict=True):
             if len(found) > rounds:
                 click.echo(f"{each.purpose}: in {path} already, as {found[-1].run}")
-            views.append(found[-1] if len(found) > rounds else _examine(ledger, executor, each))
+            views.append(found[-1] if len(found) > rounds else examine(ledger, executor, each))
         return views
 
 
@@ -178,7 +178,7 @@ def _explain_measured(asked: ExaminationRequest, device: str, ledger: pathlib.Pa
         executor = open_executor(device, None)
         try:
             with LedgerWriter(path) as writer:
-                view = _examine(writer, executor, asked)
+                view = examine(writer, executor, asked)
         finally:
             executor.close()
         with LedgerReader(path) as reader:
@@ -229,7 +229,8 @@ def _explain_recorded(path: pathlib.Path, problem: str) -> None:
         print_explanation(view, problem, reader.artifact, console)
 
 
-def _examine(ledger: LedgerWriter, executor: Executor, asked: ExaminationRequest) -> ExaminationView:
+def examine(ledger: LedgerWriter, executor: Executor, asked: ExaminationRequest) -> ExaminationView:
+    """Play an examination with its progress on the terminal."""
     console = Console()
     told = f"{asked.purpose}: measuring on {executor.facts().get('device', 'unknown device')}"
     console.print(legible(told), markup=False)
@@ -245,7 +246,7 @@ def _examine(ledger: LedgerWriter, executor: Executor, asked: ExaminationRequest
         return Examination(ledger, executor, asked, watch).play()
 
 
-def _worded(error: GpuSolverError) -> click.ClickException:
+def worded(error: GpuSolverError) -> click.ClickException:
     """The error as it is told: a file's name, or what a kernel said, may not steer the terminal."""
     return click.ClickException("\n".join(map(legible, str(error).splitlines())))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from ..events.artifacts import digest
 from ..events.errors import BadInput
@@ -12,10 +14,12 @@ from ..events.model import (
     Event,
     ExaminationRegistered,
     ExaminationStated,
+    Origin,
     PairDeclared,
     Rule,
     RuleSeeded,
     RunStopped,
+    StatementDeclared,
     Statistics,
     SubjectDeclared,
 )
@@ -24,6 +28,7 @@ from ..problems.contract import declared
 from ..profilers import artifacts as shapes
 from ..profilers.metrics import plan
 from ..projections.examination import ExaminationView, figures, fold
+from ..projections.reproduction import answers, measurable
 from .ceilings import calibrated
 from .examining import Ground, Pair, Subject, asked, beside, check_sides, compare, examine
 from .executor import Executor, Observation
@@ -35,7 +40,8 @@ Watch = Callable[[int, int, str], None]
 
 class ExaminationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a person asks for. `roles` are extras beyond those that the rules need; `ncu` names subjects to cross-check,
-    `reports` is what report files of ncu hold, by subject, for those that it is not run over.
+    `reports` is what report files of ncu hold, by subject, for those that it is not run over. A reproduction has an `origin` and its
+    `statements`; every side of its pairs is a subject.
     """
 
     purpose: str
@@ -47,6 +53,8 @@ class ExaminationRequest(msgspec.Struct, frozen=True, kw_only=True):
     reports: dict[str, Observation] = {}
     seed: int = 0
     statistics: Statistics = STATISTICS
+    origin: Origin | UnsetType = UNSET
+    statements: tuple[StatementDeclared, ...] | UnsetType = UNSET
 
 
 class Examination:
@@ -77,10 +85,14 @@ class Examination:
         for pair in self._request.pairs:
             self._compare(ground, pair)
         self._cross_check(ground)
-        figure = figures(self._view(), self._sampled_ns)
-        stopped = RunStopped(run=self._run, cell=None, reason="plan completed", rule=None)
-        self._append(ExaminationStated(run=self._run, figures=figure), stopped)
+        self._conclude()
         return self._view()
+
+    def _conclude(self) -> None:
+        view = self._view()
+        view = replace(view, reproduced=answers(view))
+        stated = ExaminationStated(run=self._run, figures=figures(view, self._sampled_ns))
+        self._append(*view.reproduced, stated, RunStopped(run=self._run, cell=None, reason="plan completed", rule=None))
 
     def _open(self) -> str:
         views = self._views()
@@ -151,6 +163,8 @@ class Examination:
             statistics=self._request.statistics,
             code=code_digests(),
             environment=environment(self._executor),
+            origin=request.origin,
+            statements=request.statements,
         )
         return event, draft
 
@@ -176,9 +190,14 @@ class Examination:
     def _compare(self, ground: Ground, pair: Pair) -> None:
         view, subject = self._view(), self._subjects[pair.subject]
         examined = view.examined[pair.subject]
-        if examined.samples is None:
-            raise BadInput(f"{pair.name}: its subject {pair.subject} was not measured: {examined.reason}")
-        check_sides(ground, subject, pair)
+        if self._request.origin:
+            if not measurable(view, pair.name):
+                self._step(f"{pair.name}: not compared, for a side of it was refused or could not be timed")
+                return
+        else:
+            if examined.samples is None:
+                raise BadInput(f"{pair.name}: its subject {pair.subject} was not measured: {examined.reason}")
+            check_sides(ground, subject, pair)
         for number in range(len(view.pairs.get(pair.name, ())) + 1, pair.times + 1):
             self._keep(compare(ground, subject, pair, number, examined.floor or 0.0))
             self._step(f"{pair.name}: {number} of {pair.times}" if number % 20 == 0 or number == pair.times else "")

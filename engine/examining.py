@@ -120,7 +120,8 @@ def _profiled(ground: Ground, subject: Subject, draft: Draft, event: KernelExami
     samples, listed = _shape(draft, shapes.Samples, name), _shape(draft, shapes.Launches, launches)
     counters = _counters(ground, subject, draft, ask, wanted.metrics)
     extras = _extras(ground, subject, draft, ask, wanted.roles)
-    seen, floor = _shape(draft, shapes.Counters, counters), interval(samples, statistics)
+    seen = None if counters is None else _shape(draft, shapes.Counters, counters)
+    floor = interval(samples, statistics)
     return msgspec.structs.replace(
         event,
         samples=name,
@@ -135,7 +136,10 @@ def _profiled(ground: Ground, subject: Subject, draft: Draft, event: KernelExami
     )  # fmt: skip
 
 
-def _counters(ground: Ground, subject: Subject, draft: Draft, ask: Question, metrics: tuple[str, ...]) -> str:
+def _counters(ground: Ground, subject: Subject, draft: Draft, ask: Question, metrics: tuple[str, ...]) -> str | None:
+    """Digest of the counters that the rules ask for; without rules nothing is counted."""
+    if not ground.rules:
+        return None
     seen = ground.executor.count(ask, subject.source, metrics)
     if seen.status in NO_COUNTERS:
         return draft.keep(no_counters(seen))

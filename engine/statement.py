@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ..events.errors import UnreadableLedger
-from ..projections.examination import ExaminationView, matrix
+from ..events.model import KernelExamined, StatementReproduced
+from ..projections.examination import ANSWERS, ExaminationView, matrix
 from .qualification import AGAIN
 from .report import plain, table
 
@@ -30,10 +31,74 @@ def print_statement(view: ExaminationView, read: Read, console: Console) -> None
     for part in (_pairs(view), _subjects(view, read), _matrix(view), collectors(view)):
         if part is not None:
             console.print(part)
+    print_reproduction(view, console)
     if refused := [e for e in view.examined.values() if e.samples is None]:
         console.print("refused by the gate: " + ", ".join(plain(f"{e.subject} ({e.outcome})") for e in refused))
     if view.stopped is None:
         console.print("unfinished: the same command goes on where it was cut off")
+
+
+def print_reproduction(view: ExaminationView, console: Console) -> None:
+    """What became of each statement of the origin; nothing for other examinations."""
+    registration = view.registration
+    if registration is None or not registration.origin or not registration.statements:
+        return
+    answers = {found.statement: found for found in view.reproduced}
+    made = table(
+        f"Statements of the ledger with head {registration.origin.head[:12]} ({registration.origin.events} events), measured again",
+        ("statement",),
+        ("states", "median there", "medians here", "answer"),
+    )
+    for stated in registration.statements:
+        found = answers.get(stated.seq)
+        stands = stated.stands if stated.at_least is None else f"{stated.stands} (at least {stated.at_least:g})"
+        made.add_row(
+            plain(f"{stated.seq} {stated.kind}: {stated.text}"),
+            plain(stands),
+            _ratios(stated.medians),
+            "-" if found is None else _ratios(found.medians),
+            "not yet" if found is None else _answered(found, stated.chip, view),
+        )
+    console.print(made)
+    counts = {answer: sum(found.answer == answer for found in view.reproduced) for answer in ANSWERS}
+    console.print("; ".join(f"{answer}: {number}" for answer, number in counts.items()))
+
+
+def _ratios(medians: tuple[float, ...]) -> str:
+    """The one median, or the smallest and the largest."""
+    if not medians:
+        return "none"
+    low, high = min(medians), max(medians)
+    return f"{low:.3f}x" if low == high else f"{low:.3f}x to {high:.3f}x"
+
+
+def _answered(found: StatementReproduced, chip: str, view: ExaminationView) -> str:
+    words: list[str] = [found.answer]
+    if found.answer == "other chip":
+        here = "unknown" if view.calibration is None else view.calibration.chip.name
+        words.append(f"{plain(chip)} there, {plain(here)} here")
+    refused = {
+        f"{examined.outcome}" if examined.outcome != "passed" else examined.reason
+        for name in found.unmeasured
+        for examined in _sides(view, name)
+        if examined.samples is None
+    }
+    return ", ".join((*words, *sorted(map(plain, refused))))
+
+
+def _sides(view: ExaminationView, name: str) -> list[KernelExamined]:
+    """The examined kernels on both sides of a pair."""
+    registration = view.registration
+    assert registration is not None
+    pair = next(known for known in registration.pairs if known.name == name)
+    home = view.subject(pair.subject)
+    named = [
+        subject.name
+        for subject in registration.subjects
+        if (subject.problem, subject.contract) == (home.problem, home.contract)
+        and subject.source in (pair.left, pair.right)
+    ]
+    return [view.examined[subject] for subject in named if subject in view.examined]
 
 
 def _pairs(view: ExaminationView) -> Table | None:

@@ -243,6 +243,25 @@ class PairDeclared(Value, frozen=True):
     truth: Verdict
 
 
+class StatementDeclared(Value, frozen=True):
+    """What event `seq` of the origin states, to be reproduced by comparing `pairs` again.
+
+    `stands` is a claim's answer, or the verdict of a comparison or round; `medians` are those stated; `chip` the one it was measured
+    on. Of a claim, `identical` repetitions had equal sources (their median is 1.0); other kinds have no bound and no decimals.
+    """
+
+    seq: int
+    kind: Literal["claim", "comparison", "round"]
+    text: str
+    pairs: tuple[str, ...]
+    medians: tuple[float, ...]
+    stands: str
+    chip: str
+    identical: int
+    at_least: float | None
+    decimals: int | None
+
+
 class RuleAnswer(Value, frozen=True):
     """What one rule says of a kernel, whatever the others say; `clauses` are those whose signals are present.
 
@@ -525,7 +544,10 @@ class LedgerSealed(Event, frozen=True, tag=True):
 
 
 class ExaminationRegistered(Event, frozen=True, tag=True):
-    """Everything that is decided before an examination: subjects, pairs, statistics, code and environment."""
+    """Everything that is decided before an examination: subjects, pairs, statistics, code and environment.
+
+    A reproduction also names the ledger that it takes its kernels from (`origin`), and which of its statements are asked again.
+    """
 
     run: str
     seed: int
@@ -535,6 +557,8 @@ class ExaminationRegistered(Event, frozen=True, tag=True):
     statistics: Statistics
     code: dict[str, str]
     environment: dict[str, str]
+    origin: Origin | UnsetType = UNSET
+    statements: tuple[StatementDeclared, ...] | UnsetType = UNSET
 
 
 class KernelExamined(Event, frozen=True, tag=True):
@@ -593,6 +617,16 @@ class StaticRulesSeen(Event, frozen=True, tag=True):
     answers: str
 
 
+class StatementReproduced(Event, frozen=True, tag=True):
+    """What became of the origin's event `statement`: the medians measured now, and the pairs that could not be measured."""
+
+    run: str
+    statement: int
+    answer: Literal["confirmed", "not confirmed", "other chip"]
+    medians: tuple[float, ...]
+    unmeasured: tuple[str, ...]
+
+
 class ExaminationStated(Event, frozen=True, tag=True):
     """The figures of an examination, each derived from its events."""
 
@@ -627,6 +661,7 @@ AnyEvent = (
     | PairCompared
     | CountersCompared
     | StaticRulesSeen
+    | StatementReproduced
     | ExaminationStated
 )
 EVENT_TYPES: dict[str, type[Event]] = {kind.__name__: kind for kind in AnyEvent.__args__}

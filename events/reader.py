@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -24,25 +24,27 @@ from .schema import SchemaObject
 
 _ROWS = (
     "SELECT seq, stream, version, type, recorded_at, CAST(payload AS BLOB), prev_hash, hash, typeof(payload) = 'text' "
-    "FROM events ORDER BY seq LIMIT -1 OFFSET ?"
+    "FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq LIMIT -1 OFFSET ?"
 )
+_ALL = -(2**63), 2**63 - 1
 _ARTIFACTS = "SELECT digest, media_type, size, codec, content FROM artifacts"
 
 
 class LedgerReader:
     """A ledger opened for reading; UnreadableLedger says why one cannot be. A context manager.
 
-    `notices` are words for a person about what the file alone cannot show.
+    `notices` are words for a person about what the file alone cannot show. `inspected`: this file was opened here before and found
+    whole, and need not be read through once more.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, inspected: bool = False) -> None:
         self.path = real(path)
         schema.require_sqlite()
         with self._explained():
             self._connection, self.notices = connect_read_only(self.path)
         try:
             with self._explained():
-                self._inspect()
+                self._inspect(whole=not inspected)
         except BaseException:
             self._connection.close()
             raise
@@ -61,12 +63,15 @@ class LedgerReader:
 
     # --- what is stored ---
 
-    def rows(self) -> Iterator[Row]:
-        """Every event as stored, by seq, checking nothing; hostile cells come as `Row.ill` says, they never raise."""
+    def rows(self, first: int = _ALL[0], last: int = _ALL[1]) -> Iterator[Row]:
+        """Every event as stored, by seq, checking nothing; hostile cells come as `Row.ill` says, they never raise.
+
+        Only those with a seq from `first` to `last`, where given.
+        """
         read = 0
-        with self._explained():
+        with self._explained(), self._texts_as(str):
             try:
-                for found in self._connection.execute(_ROWS, (0,)):
+                for found in self._connection.execute(_ROWS, (first, last, 0)):
                     yield cells.row(found)
                     read += 1
                 return
@@ -74,7 +79,7 @@ class LedgerReader:
                 if "decode to UTF-8" not in str(error):
                     raise
             # A text cell is not UTF-8: read on from that row with texts as bytes.
-            yield from map(cells.row, self._as_bytes(_ROWS, (read,)))
+            yield from map(cells.row, self._as_bytes(_ROWS, (first, last, read)))
 
     def recorded(self, stream: str | None = None) -> Iterator[Recorded]:
         """Every event decoded (upcast where older), by seq; of one stream if given. Checks no hash: that is replay's."""
@@ -88,6 +93,23 @@ class LedgerReader:
             query = "SELECT seq, CAST(hash AS BLOB) FROM events ORDER BY seq DESC LIMIT 1"
             found = self._connection.execute(query).fetchone()
             return (0, GENESIS) if found is None else (cells.whole(found[0]), cells.text(found[1]))
+
+    def begins(self, stream: str) -> int | None:
+        """The seq of a stream's first event, by the index; None where there is no such stream."""
+        with self._explained():
+            query = "SELECT seq FROM events WHERE stream = ? AND version = 1"
+            found = self._connection.execute(query, (stream,)).fetchone()
+            return None if found is None else cells.whole(found[0])
+
+    def before(self, seq: int, stream: str) -> tuple[int, str, str, int]:
+        """(seq, hash, time) of the last event before `seq`, and how many events of a stream come before it."""
+        with self._explained():
+            texts = "CAST(hash AS BLOB), CAST(recorded_at AS BLOB)"
+            query = f"SELECT seq, {texts} FROM events WHERE seq < ? ORDER BY seq DESC LIMIT 1"
+            last = self._connection.execute(query, (seq,)).fetchone() or (0, GENESIS, "")
+            count = "SELECT count(*) FROM events WHERE stream = ? AND seq < ?"
+            (number,) = self._connection.execute(count, (stream, seq)).fetchone()
+            return cells.whole(last[0]), cells.text(last[1]), cells.text(last[2]), cells.whole(number)
 
     def artifact(self, digest: str) -> bytes:
         """The uncompressed bytes under `digest`, hashed again; UnreadableLedger if absent, damaged or other bytes."""
@@ -112,9 +134,10 @@ class LedgerReader:
 
     # --- opening ---
 
-    def _inspect(self) -> None:
+    def _inspect(self, *, whole: bool) -> None:
         schema.refuse_foreign(self._connection, self.path)
-        schema.refuse_damaged(self._connection, self.path, content=False)
+        if whole:
+            schema.refuse_damaged(self._connection, self.path, content=False)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -127,15 +150,23 @@ class LedgerReader:
     def _as_bytes(self, query: str, parameters: tuple[object, ...]) -> Iterator[tuple[object, ...]]:
         """Rows whose texts are marked as `cells.Text`, so that text, blob and undecodable text can be told apart."""
         cursor = self._connection.cursor()
-        self._connection.text_factory = cells.Text
-        try:
+        outside = self._connection.text_factory
+        with self._texts_as(cells.Text):
             cursor.execute(query, parameters)
             while (found := cursor.fetchone()) is not None:
-                self._connection.text_factory = _lenient
+                self._connection.text_factory = outside
                 yield found
                 self._connection.text_factory = cells.Text
+
+    @contextmanager
+    def _texts_as(self, kind: Callable[[bytes], object]) -> Iterator[None]:
+        """Texts come as `kind` inside; `str` is the fast one, and raises on what is no UTF-8."""
+        outside = self._connection.text_factory
+        self._connection.text_factory = kind
+        try:
+            yield
         finally:
-            self._connection.text_factory = _lenient
+            self._connection.text_factory = outside
 
 
 def connect_read_only(path: Path) -> tuple[sqlite3.Connection, tuple[str, ...]]:

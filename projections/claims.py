@@ -99,8 +99,8 @@ def answer(
     seen = [found[repetition] for repetition in wanted if repetition in found]
     verdict: Literal["upheld", "not upheld", "unanswerable"] = "unanswerable"
     if wanted and len(seen) == len(wanted):
-        bound = _rounded(claim.at_least, claim.decimals)
-        verdict = "upheld" if all(_rounded(median, claim.decimals) >= bound for median, _ in seen) else "not upheld"
+        upheld = all(reaches(median, claim.at_least, claim.decimals) for median, _ in seen)
+        verdict = "upheld" if upheld else "not upheld"
     return ClaimStated(
         run=run,
         claim=claim.claim,
@@ -108,6 +108,11 @@ def answer(
         lowers=tuple(lower for _, lower in seen),
         answer=verdict,
     )
+
+
+def reaches(ratio: float, at_least: float, decimals: int) -> bool:
+    """Whether a ratio meets a bound, both rounded half up."""
+    return _rounded(ratio, decimals) >= _rounded(at_least, decimals)
 
 
 def median_and_lower(comparison: HeadToHead) -> tuple[float, float] | None:

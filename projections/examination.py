@@ -20,12 +20,15 @@ from ..events.model import (
     RulesAnswered,
     RuleSeeded,
     RunStopped,
+    StatementReproduced,
     StaticRulesSeen,
     SubjectDeclared,
 )
 from .runs import EXAMINATION
 
 VERDICTS = ("FASTER", "SLOWER", "SAME", "AMBIGUOUS")
+ANSWERS = ("confirmed", "not confirmed", "other chip")
+"""What becomes of a statement that is measured again."""
 
 
 class ExaminationView(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +43,7 @@ class ExaminationView(msgspec.Struct, frozen=True, kw_only=True):
     pairs: dict[str, tuple[PairCompared, ...]] = {}
     counters: dict[str, CountersCompared] = {}
     static: dict[str, StaticRulesSeen] = {}
+    reproduced: tuple[StatementReproduced, ...] = ()
     stated: dict[str, float] | None = None
     stopped: str | None = None
 
@@ -92,6 +96,8 @@ def _after(view: ExaminationView, event: Event) -> ExaminationView:
             return replace(view, counters={**view.counters, event.subject: event})
         case StaticRulesSeen():
             return replace(view, static={**view.static, event.subject: event})
+        case StatementReproduced():
+            return replace(view, reproduced=(*view.reproduced, event))
         case ExaminationStated():
             return replace(view, stated=event.figures)
         case RunStopped():
@@ -109,6 +115,9 @@ def figures(view: ExaminationView, sampled_ns: Callable[[str], int]) -> dict[str
             found[f"pair/{pair.name}/{verdict}"] = float(sum(entry.verdict == verdict for entry in compared))
         found[f"pair/{pair.name}/sampled_s"] = sum(sampled_ns(entry.samples) for entry in compared) / 1e9
     found |= _matrix_figures(view)
+    if view.registration is not None and view.registration.origin:
+        for answer in ANSWERS:
+            found[f"statements/{answer}"] = float(sum(entry.answer == answer for entry in view.reproduced))
     rows = [row for compared in view.counters.values() for row in compared.rows]
     passed = sum(examined.outcome == "passed" for examined in view.examined.values())
     return found | {

@@ -11,7 +11,7 @@ import msgspec
 from ..events.model import ClaimRegistered, Interval
 
 Answer = Literal["upheld", "not upheld", "unanswerable"]
-_MOST_DECIMALS = 15
+MOST_DECIMALS = 6
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class Answered(msgspec.Struct, frozen=True):
 def answer(claim: ClaimRegistered, intervals: Sequence[tuple[float, float, float] | None]) -> Answered:
     """Answer a claim from (lower, median, upper) of each planned repetition; None where a repetition has none."""
     known = [found for found in intervals if found is not None]
-    reached = [_units(found[1], claim.decimals) >= _units(claim.at_least, claim.decimals) for found in known]
+    reached = [units(found[1], claim.decimals) >= units(claim.at_least, claim.decimals) for found in known]
     verdict: Answer = "upheld" if all(reached) else "not upheld"
     if not known or len(known) < len(intervals):
         verdict = "unanswerable"
@@ -39,9 +39,9 @@ def bounds(found: Interval) -> tuple[float, float, float]:
     return found.lower, found.median, found.upper
 
 
-def _units(ratio: float, decimals: int) -> int:
+def units(ratio: float, decimals: int) -> int:
     """The ratio in units of its last printed decimal, rounded half up."""
-    if not 0 <= decimals <= _MOST_DECIMALS:
-        raise ValueError(f"decimals {decimals} outside 0..{_MOST_DECIMALS}")
+    if not 0 <= decimals <= MOST_DECIMALS:
+        raise ValueError(f"decimals {decimals} outside 0..{MOST_DECIMALS}")
     scale: int = 10**decimals
     return floor(ratio * scale + 0.5)

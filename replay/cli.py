@@ -27,15 +27,21 @@ _MOST_FINDINGS = 50
     "--checkpoint", "checkpoints", metavar="FILE", multiple=True, help="A checkpoint kept elsewhere; repeatable."
 )
 @click.option("--vkey", metavar="KEY", help="The sealer's verifier key, from its holder: seals must be signed by it.")
+@click.option(
+    "--origin", metavar="FILE", help="The ledger that this one answers from, or reproduces: must be the one it names."
+)
 @click.option("--file-digest", metavar="HEX", help="Demand that the file has this SHA-256, kept elsewhere.")
 @click.option(
     "--policy", "played", metavar="off|on|tabu|FILE", help="Play the measurements under another evolution policy."
+)
+@click.option(
+    "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes for a check without --verify."
 )
 @click.option("--json", "as_json", is_flag=True, help="Write the whole report as JSON.")
 @click.pass_context
 def replay_command(
     context: click.Context, ledger: str, deep: bool, head: str | None, checkpoints: tuple[str, ...], vkey: str | None,
-    file_digest: str | None, played: str | None, as_json: bool,
+    origin: str | None, file_digest: str | None, played: str | None, jobs: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Replay LEDGER: check its chain and artifacts, print its rules, rounds, claims and examinations.
 
@@ -43,7 +49,7 @@ def replay_command(
     """
     try:
         anchors = Anchors(checkpoints=tuple(map(read_note, checkpoints)), vkey=vkey, file_digest=file_digest)
-        report = verify(ledger, deep, head=head, anchors=anchors)
+        report = verify(ledger, deep, head=head, anchors=anchors, origin=origin, jobs=jobs)
         other = None if played is None else counterfactual(ledger, played, len(report.findings))
     except GpuSolverError as error:
         unreadable(context, error, as_json)

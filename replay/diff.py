@@ -87,7 +87,7 @@ def position(name: str) -> tuple[Path, int | None]:
 
 
 def _report(path: Path, upto: int | None) -> Report:
-    report = verify(path, deep=False, upto=upto)
+    report = verify(path, deep=False, upto=upto, listed=None)
     if upto is not None and report.counts["events"] < upto:
         raise BadInput(
             f"{path}@{upto}: expected a position up to {report.counts['events']}, the last event; found {upto}"

@@ -21,6 +21,8 @@ from .exam_grammar import ExamEvents
 from .exams import Fold
 from .extras import read_extras
 from .findings import Findings
+from .reproduced import check_answers, origin_of
+from .reproduced import figures as statement_figures
 
 
 class Examiner:
@@ -56,6 +58,12 @@ class Examiner:
                         self._shelf.json(event.answers, cast("type[object]", Any))
                     case _:
                         pass
+        compared: dict[str, list[PairCompared]] = {}
+        for _, event in self._exam.body:
+            if isinstance(event, PairCompared):
+                compared.setdefault(event.pair, []).append(event)
+        chip, answers = self._device.chip.name, self._exam.reproduced
+        check_answers(self._registered, chip, compared, answers, self._findings)
         self._stated()
 
     # --- a kernel ---
@@ -168,4 +176,6 @@ class Examiner:
         with self._findings.derivation(seq, "figures"):
             events = [event for _, event in self._exam.examined.values()]
             due = exam_derive.figures(self._fold.pairs.values(), self._fold.matrices(), self._fold.rows, events)
+            if origin_of(self._registered) is not None:
+                due |= statement_figures(self._exam.reproduced)
             self._findings.differences(seq, "figures", due, stated.figures)

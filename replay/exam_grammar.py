@@ -16,6 +16,7 @@ from ..events.model import (
     RulesAnswered,
     RuleSeeded,
     RunStopped,
+    StatementReproduced,
     StaticRulesSeen,
 )
 from .findings import Findings
@@ -33,8 +34,9 @@ _PLACES: dict[type[Event], int] = {
     PairCompared: 3,
     CountersCompared: 3,
     StaticRulesSeen: 3,
-    ExaminationStated: 4,
-    RunStopped: 5,
+    StatementReproduced: 4,
+    ExaminationStated: 5,
+    RunStopped: 6,
 }
 _ONCE = (ExaminationRegistered, DeviceCalibrated, ExaminationStated, RunStopped)
 
@@ -50,6 +52,7 @@ class ExamEvents(msgspec.Struct):
     body: list[Item] = []
     examined: dict[str, tuple[int, KernelExamined]] = {}
     answered: dict[str, tuple[int, RulesAnswered]] = {}
+    reproduced: list[tuple[int, StatementReproduced]] = []
     stated: tuple[int, ExaminationStated] | None = None
     stopped: tuple[int, RunStopped] | None = None
 
@@ -104,6 +107,8 @@ def _take(exam: ExamEvents, seq: int, event: Event) -> None:
             exam.rules.append((seq, event.rule))
         case DeviceCalibrated():
             exam.device = (seq, event)
+        case StatementReproduced():
+            exam.reproduced.append((seq, event))
         case ExaminationStated():
             exam.stated = (seq, event)
         case RunStopped():

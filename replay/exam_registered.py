@@ -9,6 +9,7 @@ from .artifacts import Shelf
 from .exam_grammar import ExamEvents
 from .findings import Findings
 from .registered import Demand, problem_demands, statistics_demands
+from .reproduced import demands
 from .statistic import PATHS
 
 HALVES = ("calibration", "held-out", "")
@@ -28,6 +29,7 @@ def check_examination(exam: ExamEvents, findings: Findings) -> None:
         *_names("pair", [pair.name for pair in registered.pairs]),
         *(demand for subject in registered.subjects for demand in _subject(subject, rules)),
         *(demand for pair in registered.pairs for demand in _pair(pair, named)),
+        *demands(registered),
     ):
         if not met:
             findings.add(seq, "registration", words, found)

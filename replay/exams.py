@@ -8,6 +8,7 @@ from ..events.model import CounterRow, CountersCompared, KernelExamined, PairCom
 from .exam_derive import Matrix, Pair, matrix
 from .exam_grammar import ExamEvents
 from .findings import Findings
+from .reproduced import StatementRow, check_complete, measurable, origin_of, rows, sides_of
 
 
 class SubjectRow(msgspec.Struct, frozen=True):
@@ -44,6 +45,8 @@ class ExamView(msgspec.Struct, frozen=True):
     within: int
     ncu_rules: int
     figures: dict[str, float]
+    origin: str | None = None
+    statements: tuple[StatementRow, ...] = ()
 
 
 class Fold:
@@ -51,7 +54,7 @@ class Fold:
 
     def __init__(self, exam: ExamEvents, findings: Findings) -> None:
         self._exam, self._findings = exam, findings
-        registered = None if exam.registered is None else exam.registered[1]
+        registered = self._registered = None if exam.registered is None else exam.registered[1]
         self.subjects: dict[str, SubjectDeclared] = {}
         self.pairs: dict[str, Pair] = {}
         for subject in () if registered is None else registered.subjects:
@@ -96,6 +99,11 @@ class Fold:
             self._findings.add(seq, "pair", "a registered pair", event.pair)
             return
         self._check_after(seq, "PairCompared", pair.declared.subject)
+        for side in self._sides(pair):
+            self._check_after(seq, "PairCompared", side)
+        if not self._due(pair):
+            words = f"no comparison of {event.pair}: a side of it has no samples"
+            self._findings.add(seq, "pair", words, f"comparison {event.number}")
         due = len(pair.verdicts) + 1
         self._findings.expect(seq, "pair", due, event.number, f"{event.pair} number")
         if due > pair.declared.times:
@@ -120,6 +128,7 @@ class Fold:
         elif exam.stated is not None:
             # Figures are stated in the transaction that ends it: without the end, that was cut off afterwards.
             self._findings.add(exam.stated[0], "order of events", "RunStopped after ExaminationStated", "absent")
+        check_complete(self._registered, exam.reproduced, None if ended is None else ended[0], self._findings)
         if ended is not None:
             for what in self.missing():
                 self._findings.add(
@@ -132,9 +141,23 @@ class Fold:
         short = [
             f"comparison {len(pair.verdicts) + 1} of pair {pair.name}, of {pair.declared.times}"
             for pair in self.pairs.values()
-            if len(pair.verdicts) < pair.declared.times
+            if len(pair.verdicts) < pair.declared.times and self._due(pair)
         ]
         return subjects + short
+
+    def _due(self, pair: Pair) -> bool:
+        """In a reproduction a pair with a side that was refused, or could not be timed, is not compared."""
+        sides, examined = self._sides(pair), self._exam.examined
+        if self._registered is None or not sides or not sides <= examined.keys():
+            return True
+        return measurable(self._registered, pair.declared, examined)
+
+    def _sides(self, pair: Pair) -> set[str]:
+        """In a reproduction, the subjects on both sides of a pair."""
+        registered = self._registered
+        if registered is None or origin_of(registered) is None:
+            return set()
+        return {subject.name for subject in sides_of(registered, pair.declared) if subject is not None}
 
     def matrices(self) -> tuple[Matrix, ...]:
         """The confusion matrix of each registered half that has a name."""
@@ -148,6 +171,7 @@ class Fold:
     def view(self) -> ExamView:
         """The examination for people."""
         exam = self._exam
+        origin = None if self._registered is None else origin_of(self._registered)
         return ExamView(
             exam=exam.run,
             purpose="" if exam.registered is None else exam.registered[1].purpose,
@@ -159,6 +183,8 @@ class Fold:
             within=sum(row.within for row in self.rows),
             ncu_rules=sum(isinstance(event, StaticRulesSeen) for _, event in exam.body),
             figures={} if exam.stated is None else exam.stated[1].figures,
+            origin=None if origin is None else origin.head,
+            statements=rows(self._registered, exam.reproduced),
         )
 
     def _subject(self, event: KernelExamined) -> SubjectRow:

@@ -67,6 +67,7 @@ Kind = Literal[
     "answers",
     "pair",
     "counters compared",
+    "statement",
     "figures",
     "derivation failed",
 ]

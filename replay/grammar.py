@@ -31,6 +31,7 @@ from ..events.model import (
     RuleSeeded,
     RunRegistered,
     RunStopped,
+    StatementReproduced,
     StaticRulesSeen,
     TilesSwept,
 )
@@ -97,6 +98,7 @@ OF_EXAM: tuple[type[Event], ...] = (
     PairCompared,
     CountersCompared,
     StaticRulesSeen,
+    StatementReproduced,
     ExaminationStated,
 )
 OF_CELL: tuple[type[Event], ...] = (RoundAttempted, *_PLACES, RunStopped)

@@ -21,9 +21,10 @@ from ..events.model import EVENT_TYPES, AnyEvent, Event
 from ..events.reader import connect_read_only
 from ..events.rows import ArtifactRow, Row
 from .findings import Findings
-from .merkle import Heads
+from .merkle import Heads, Portion
 
 GENESIS = "0" * 64
+SEAL_STREAM = "seal"
 LARGEST_ARTIFACT = 1 << 28
 LARGEST_TOTAL = 1 << 31
 MEDIA_TYPES = frozenset(
@@ -48,6 +49,14 @@ _TIME = re.compile(
 )
 
 
+class Backwards(msgspec.Struct, frozen=True):
+    """How often `recorded_at` went back from one event to the next, at which event first, and what it was last."""
+
+    times: int = 0
+    first: int = 0
+    at: str = ""
+
+
 class Scanned(msgspec.Struct):
     """A ledger read once: decoded events by stream in order of seq, counts, the head, and the tree over the hashes as recomputed."""
 
@@ -55,6 +64,16 @@ class Scanned(msgspec.Struct):
     last: int
     head: str
     heads: Heads
+    back: Backwards = Backwards()
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a portion of a ledger begins: behind the row `last` with hash `head`, and behind so many seals."""
+
+    last: int
+    head: str
+    seals: int
+    at: str
 
 
 class GoesOn(Exception):
@@ -87,6 +106,7 @@ def scan(
     *,
     spelling: bool = True,
     sizes: Iterable[int] = (),
+    after: Place | None = None,
     ended: Callable[[Scanned], None] | None = None,
 ) -> Scanned:
     """Check and decode every row; an event that is not understood is reported and left out.
@@ -95,14 +115,17 @@ def scan(
     open. What comes back are the streams that are left. GoesOn where one of them has a further event: read it again whole.
 
     `spelling`: also encode each event again, which must give the stored bytes (a tenth of a replay's time). `sizes`: where
-    the tree's head is asked for, beside those that the ledger's seals ask for.
+    the tree's head is asked for, beside those that the ledger's seals ask for. `after`: the rows are those from there on.
     One loop without calls on the good path: this is the hot part of every replay.
     """
     streams: dict[str, list[Item]] = {}
     versions: dict[str, int] = {}
     closed: set[str] = set()
-    last, previous, timed = 0, GENESIS, ""
+    last, previous, timed, back, first_back = 0, GENESIS, "", 0, 0
     heads, leaves = Heads(sizes), list[bytes]()
+    if after is not None:
+        last, previous, heads, timed = after.last, after.head, Portion(after.last, sizes), after.at
+        versions[SEAL_STREAM] = after.seals
     kinds, decode, encode, digest_of = EVENT_TYPES, _DECODE, _ENCODE, sha256  # a local name is found faster
     for row in rows:
         seq, stream, version, kind, at, payload, prev_hash, stored, ill = row
@@ -120,6 +143,8 @@ def scan(
             findings.add(seq, "version", f"{versions[stream] + 1} in stream {stream}", version)
         versions[stream] = version
         if at != timed:
+            if at < timed:
+                back, first_back = back + 1, first_back or seq
             timed = at
             if not _TIME.fullmatch(at):
                 findings.add(seq, "time", "UTC as 2026-01-31T23:59:59.999Z", at)
@@ -150,7 +175,7 @@ def scan(
             closed.add(stream)
             ended(Scanned(_let_go(stream, streams), seq, stored, heads))
     heads.extend(leaves)
-    return Scanned(streams, last, previous, heads)
+    return Scanned(streams, last, previous, heads, Backwards(back, first_back, timed))
 
 
 def _let_go(run: str, streams: dict[str, list[Item]]) -> dict[str, list[Item]]:

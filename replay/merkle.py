@@ -19,6 +19,10 @@ def node_hash(left: bytes, right: bytes) -> bytes:
     return sha256(b"\x01" + left + right).digest()
 
 
+Step = tuple[str, bytes]
+"""(`leaves`, their hashes), (`block`, the head of 256 of them) or (`mark`, nothing)."""
+
+
 class Heads:
     """The tree over leaves that come in order, and its heads at the sizes that were asked for.
 
@@ -44,6 +48,18 @@ class Heads:
             done = upto
             self._note_wanted()
 
+    def follow(self, steps: Iterable[Step]) -> None:
+        """Do what a `Portion` did elsewhere, as if its leaves had come here. Its first leaf must be the next one here."""
+        for kind, hashes in steps:
+            if kind == "block":
+                self._block(hashes)
+            elif kind == "mark":
+                self.mark()
+            else:
+                self._rest += [hashes[at : at + 32] for at in range(0, len(hashes), 32)]
+                self.size += len(hashes) // 32
+                self._fold()
+
     def mark(self) -> None:
         """Note the head at the present size."""
         self.at[self.size] = self.root()
@@ -63,13 +79,57 @@ class Heads:
     def _add(self, leaves: Sequence[bytes]) -> None:
         self._rest += [sha256(b"\x00" + leaf).digest() for leaf in leaves]
         self.size += len(leaves)
+        self._fold()
+
+    def _fold(self) -> None:
         while len(self._rest) >= _BLOCK:
-            level, root = 8, _subtree(self._rest[:_BLOCK])
+            root = _subtree(self._rest[:_BLOCK])
             del self._rest[:_BLOCK]
-            while self._blocks and self._blocks[-1][0] == level:
-                root = node_hash(self._blocks.pop()[1], root)
-                level += 1
-            self._blocks.append((level, root))
+            self._push(root)
+
+    def _push(self, root: bytes) -> None:
+        level = 8
+        while self._blocks and self._blocks[-1][0] == level:
+            root = node_hash(self._blocks.pop()[1], root)
+            level += 1
+        self._blocks.append((level, root))
+
+    def _block(self, root: bytes) -> None:
+        if self._rest:
+            raise ValueError("a block that does not begin where the last one ended")
+        self._push(root)
+        self.size += _BLOCK
+
+
+class Portion(Heads):
+    """Leaves from a place in the middle on, without those before: the steps by which `Heads.follow` adds them.
+
+    Whole blocks go as one hash, what is left over at either end, or before a mark, leaf by leaf.
+    """
+
+    def __init__(self, offset: int, wanted: Iterable[int] = ()) -> None:
+        super().__init__(size for size in wanted if size > offset)
+        self.size, self.steps = offset, list[Step]()
+
+    def mark(self) -> None:
+        """The head at the present size is wanted."""
+        self.finish()
+        self.steps.append(("mark", b""))
+
+    def finish(self) -> None:
+        """Give what is not a whole block."""
+        if self._rest:
+            self.steps.append(("leaves", b"".join(self._rest)))
+            self._rest.clear()
+
+    def _fold(self) -> None:
+        while self._rest:
+            into = (self.size - len(self._rest)) % _BLOCK
+            if len(self._rest) < _BLOCK - into:
+                return
+            part = self._rest[: _BLOCK - into]
+            del self._rest[: _BLOCK - into]
+            self.steps.append(("leaves", b"".join(part)) if into else ("block", _subtree(part)))
 
 
 def _subtree(hashes: Sequence[bytes]) -> bytes:

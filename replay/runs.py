@@ -23,12 +23,11 @@ from .calibration import Calibration
 from .derive_signals import copy_gbps
 from .findings import Findings
 from .grammar import OF_CELL, OF_EXAM, OF_LEDGER
-from .integrity import Item, Scanned
+from .integrity import SEAL_STREAM, Item, Scanned
 from .registered import check_registered
 
 _RUN_STREAM = re.compile(r"run[1-9][0-9]*\Z")
 _EXAM_STREAM = re.compile(r"exam[1-9][0-9]*\Z")
-SEAL_STREAM = "seal"
 
 
 class RunEvents(msgspec.Struct):

@@ -14,8 +14,7 @@ import msgspec
 from ..events.errors import BadInput, UnreadableLedger
 from ..events.model import LedgerSealed
 from .findings import Findings, printable
-from .integrity import Item, Scanned
-from .runs import SEAL_STREAM
+from .integrity import SEAL_STREAM, Item, Scanned
 from .seal_note import Checkpoint, Malformed, VerifierKey, is_signed, parse_checkpoint, parse_vkey
 
 _HEX = re.compile(r"[0-9a-f]{64}")

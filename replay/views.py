@@ -56,6 +56,7 @@ class RunView(msgspec.Struct, frozen=True):
     ends: dict[str, str]
     claims: tuple[ClaimView, ...]
     table: tuple[Rule, ...] = ()
+    unlisted: int = 0
 
 
 def fold_cell(stream: str, script: Script, table: tuple[Rule, ...]) -> tuple[list[RuleRow], list[RoundRow]]:

@@ -7,6 +7,7 @@ import click
 from .exam_derive import Matrix
 from .exams import ExamView, PairRow, SubjectRow
 from .findings import printable
+from .reproduced import StatementRow
 
 _MOST_WRONG = 20
 
@@ -38,6 +39,9 @@ def print_examination(exam: ExamView) -> None:
     )
     printed_table("subjects", [_subject(row) for row in exam.subjects])
     printed_table("pairs", [_pair(row) for row in exam.pairs])
+    if exam.origin is not None:
+        say(f"reproduces statements of the ledger with head {exam.origin}", 2)
+        printed_table("statements", [_statement(row) for row in exam.statements])
     for half in exam.matrices:
         _print_matrix(half)
     if exam.compared:
@@ -62,6 +66,18 @@ def _pair(row: PairRow) -> tuple[str, ...]:
         f"truth {row.truth}",
         counts,
         as_true if told == row.times else f"{as_true}, {row.times} due",
+    )
+
+
+def _statement(row: StatementRow) -> tuple[str, ...]:
+    there, here = (", ".join(f"{median:.4g}x" for median in medians) for medians in (row.stated, row.measured))
+    return (
+        row.kind,
+        f"event {row.seq}",
+        row.text,
+        f"{row.stands} {there} on {row.chip}",
+        f"here {here or 'none'}",
+        row.answer or "not yet",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -120,38 +121,47 @@ def tables(draw: st.DrawFn) -> tuple[Rule, ...]:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    rules=tables(),
-    seed=st.integers(0, 10**6),
-    jitter=st.sampled_from((5, 40, 2_000, 40_000)),
-    contract=st.sampled_from(("fp32-strict", "tf32-allowed")),
-    arms=st.sampled_from((("off", "on"), ("on+tabu", "on"), ("on", "off+tabu", "off"))),
-    rounds=st.integers(1, 9),
-    interrupt=st.tuples(st.integers(0, 2), st.integers(0, 3)),
-    looks=st.sampled_from((None, (8,), (6, 8), (4, 6, 8))),
-    second=st.booleans(),
+RUNS = st.fixed_dictionaries(
+    {
+        "world": st.builds(World, st.integers(0, 10**6), st.sampled_from((5, 40, 2_000, 40_000))),
+        "rules": tables(),
+        "contract": st.sampled_from(("fp32-strict", "tf32-allowed")),
+        "arms": st.sampled_from((("off", "on"), ("on+tabu", "on"), ("on", "off+tabu", "off"))),
+        "repetitions": st.just(1),
+        "max_rounds": st.integers(1, 9),
+        "interrupt": st.tuples(st.integers(0, 2), st.integers(0, 3)),
+        "looks": st.sampled_from((None, (8,), (6, 8), (4, 6, 8))),
+        "second": st.booleans(),
+    }
 )
-def test_generated_runs_are_clean(
-    rules: tuple[Rule, ...],
-    seed: int,
-    jitter: int,
-    contract: str,
-    arms: tuple[str, ...],
-    rounds: int,
-    interrupt: tuple[int, int],
-    looks: tuple[int, ...] | None,
-    second: bool,
-) -> None:
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(RUNS)
+def test_generated_runs_are_clean(options: dict[str, object]) -> None:
     """Engine-side and verifier agree on every value of every generated run."""
-    check(
-        world=World(seed, jitter),
-        rules=rules,
-        contract=contract,
-        arms=arms,
-        repetitions=1,
-        max_rounds=rounds,
-        interrupt=interrupt,
-        looks=looks,
-        second=second,
-    )
+    check(**options)
+
+
+@pytest.mark.campaign
+def test_thousands_of_generated_rounds_are_clean(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same for 1,500 runs, and how many rounds, retirements and promotions that is."""
+    seen = Counter[str]()
+
+    @settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(RUNS)
+    def every(options: dict[str, object]) -> None:
+        run = check(**options).runs[0]
+        seen["runs"] += 1
+        seen["rounds"] += len(run.rounds)
+        seen["retired"] += sum(len(row.retired) for row in run.rules)
+        seen["promoted"] += sum(row.promoted for row in run.rules)
+
+    every()
+    with capsys.disabled():
+        print(
+            "\n"
+            + ", ".join(f"{name} {number:,}" for name, number in seen.items())
+            + "; both sides agree on all of them"
+        )
+    assert seen["rounds"] > 5000 and seen["retired"] > 100 and seen["promoted"] > 100
