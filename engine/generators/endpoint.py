@@ -108,9 +108,10 @@ class Endpoint:
         )
 
     def clean(self, text: str) -> str:
-        """Text without the key, whoever put it there."""
-        key = self._settings.key
-        return text.replace(key, "***") if len(key) > 4 else text
+        """Text without the key and without what UTF-8 cannot hold, whoever put it there."""
+        for secret in (self._settings.key, urlsplit(self._settings.base_url).password or ""):
+            text = text.replace(secret, "***") if len(secret) > 4 else text
+        return text.encode("utf-8", "replace").decode()
 
     def request(self, messages: list[dict[str, str]], max_tokens: int) -> Reply:
         """One request, not repeated."""

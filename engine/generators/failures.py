@@ -13,11 +13,11 @@ _LONGEST = 20_000
 class Told(Protocol):
     """The reading side of a ledger."""
 
-    def events(self, stream: str) -> list[Recorded]:
+    def events(self, stream: str | None = None) -> list[Recorded]:
         """The stream's events in order."""
         ...
 
-    def artifact(self, name: str) -> bytes:
+    def artifact(self, digest: str) -> bytes:
         """An artifact's bytes."""
         ...
 

@@ -105,7 +105,7 @@ class _Talk:
         asked = {"model": self._settings.model, "max_tokens": self._max_tokens, "messages": self._messages}
         prompt, answer = self._kept("application/json", msgspec.json.encode(asked)), None
         if reply.text is not None:
-            answer = self._kept("text/plain", reply.text.encode("utf-8", "replace"))
+            answer = self._kept("text/plain", reply.text.encode())
         self.status, self._found = _status(reply)
         exchange = Exchange(
             status=self.status,
