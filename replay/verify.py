@@ -284,7 +284,7 @@ class _Verification:
         self._report_missing(run, missing)
         if made and self._deep:
             by = ", ".join(sorted(made))
-            self._notes.append(_ORIGIN.format(run.run, f"{made.total()} rounds", by))
+            self._notes.append(_ORIGIN.format(run.run, f"{made.total()} round{"s" * (made.total() != 1)}", by))
         return ended, rules, rounds, ends
 
     def _setting(self, run: RunEvents, registered: RunRegistered, stream: str, clock: str | None) -> Setting:
