@@ -284,7 +284,8 @@ class _Verification:
         self._report_missing(run, missing)
         if made and self._deep:
             by = ", ".join(sorted(made))
-            self._notes.append(_ORIGIN.format(run.run, f"{made.total()} round{"s" * (made.total() != 1)}", by))
+            many = "round" if made.total() == 1 else "rounds"
+            self._notes.append(_ORIGIN.format(run.run, f"{made.total()} {many}", by))
         return ended, rules, rounds, ends
 
     def _setting(self, run: RunEvents, registered: RunRegistered, stream: str, clock: str | None) -> Setting:
