@@ -14,6 +14,7 @@ from ..events.writer import LedgerWriter
 from ..problems.contract import names
 from .devices import DEVICES, default_recording, open_executor, refuse_packaged
 from .executor import Executor
+from .generators.registry import NAMES as GENERATORS
 from .registration import REFERENCE_BATCH, RunRequest, check_request, register
 from .run import Run
 
@@ -34,6 +35,9 @@ _RESTRICTION = (
 )
 @click.option("--pool", type=click.Choice(["flags", "dot"]), default="flags", show_default=True)
 @click.option("--rules", "table", default="seed", show_default=True, help="Rule table: seed, full, or a TOML file.")
+@click.option(
+    "--generators", default="catalogue", show_default=True, help=f"The chain, by comma: {', '.join(GENERATORS)}."
+)
 @click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
 @click.option(
     "--recording", type=click.Path(path_type=pathlib.Path), help="Ledger that --device recorded answers from."
@@ -42,7 +46,8 @@ _RESTRICTION = (
 @click.option("--resume", is_flag=True, help="Go on with the ledger's unfinished run.")
 @click.option("--seed", default=0, show_default=True, help="Registered seed; every input follows from it.")
 def run_command(
-    problems: str, arms: str, rounds: int, repetitions: str, contracts: str, pool: str, table: str, device: str,
+    problems: str, arms: str, rounds: int, repetitions: str, contracts: str, pool: str, table: str,
+    generators: str, device: str,
     recording: pathlib.Path | None, ledger: pathlib.Path, resume: bool, seed: int,
 ) -> None:  # fmt: skip
     """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger."""
@@ -56,6 +61,7 @@ def run_command(
         rules=table,
         repetitions=_repetitions(repetitions, chosen),
         seed=seed,
+        generators=_words(generators),
     )
     try:
         if resume and not ledger.exists():

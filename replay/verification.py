@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from ..events.model import DeviceCalibrated, RunRegistered
+from ..events.model import DeviceCalibrated, GeneratorAsked, RunRegistered
 from .artifacts import Launches, Shelf
 from .cells import Ended, walk
 from .exam_checks import Examiner
@@ -16,10 +17,11 @@ from .exam_registered import check_examination, check_sources
 from .exams import ExamView, Fold
 from .finals import ClaimView, Finals, Pins, check_claims, strict_twins
 from .findings import Findings
-from .grammar import parse
+from .grammar import Round, parse
 from .integrity import SEAL_STREAM, Backwards, Item, Scanned
 from .measured import Measured
 from .merkle import Heads, Portion, Step
+from .offers import GENERATORS
 from .origin import Named, samples_of
 from .references import LISTING, generated, references
 from .reproduced import origin_of
@@ -36,6 +38,7 @@ from .runs import (
 from .views import RoundRow, RuleRow, RunView, fold_cell
 
 _STAND_IN = "{}: times by the CPU's clock, of the stand-in: it measures no GPU"
+_ORIGIN = "{}: not checked: origin of candidate of {} by {}: what rewrote the text is not on the page"
 _STATED = "the truth of pairs, and which half a threshold was set on, are statements; no measurement shows them"
 
 
@@ -255,6 +258,7 @@ class Verification:
     ) -> tuple[list[Ended], list[RuleRow], list[RoundRow], dict[str, str]]:
         rules, rounds, ended, ends = list[RuleRow](), list[RoundRow](), list[Ended](), dict[str, str]()
         table, missing = run.table(), list[str]()
+        made = Counter[str]()
         for stream in run.planned:
             self.cells += 1
             if stream not in run.cells:
@@ -269,6 +273,7 @@ class Verification:
                     script.stopped[0], "order of events", f"the end of {stream} before that of {run.run}", "after it"
                 )
             ends[stream] = "unfinished" if script.stopped is None else script.stopped[1].reason
+            made.update(by for r in script.rounds if (by := _by_rewriting(r)) is not None)
             own_rules, own_rounds = fold_cell(stream, script, table)
             rules += own_rules
             rounds += own_rounds
@@ -277,6 +282,10 @@ class Verification:
                     setting = self._setting(run, registered, stream, clock)
                     ended.append(walk(setting, script, self._findings))
         self._report_missing(run, missing)
+        if made and self._deep:
+            by = ", ".join(sorted(made))
+            many = "round" if made.total() == 1 else "rounds"
+            self._notes.append(_ORIGIN.format(run.run, f"{made.total()} {many}", by))
         return ended, rules, rounds, ends
 
     def _setting(self, run: RunEvents, registered: RunRegistered, stream: str, clock: str | None) -> Setting:
@@ -343,6 +352,15 @@ class Verification:
         else:
             notes.append("nothing re-derived: use --verify for signals, matches, verdicts, evolution and claims")
         return notes
+
+
+def _by_rewriting(round_: Round) -> str | None:
+    """The generator whose rewriting is not on the page: all but the catalogue, and but for answers, whose source is."""
+    made = round_.generated
+    if made is None or made.generator in ("start", *GENERATORS):
+        return None
+    answered = any(isinstance(e, GeneratorAsked) and e.exchanges and e.outcome == "made" for _, e in round_.offers)
+    return None if answered else made.generator
 
 
 def _registered(placed: tuple[int, object] | tuple[int, object, object]) -> int:
