@@ -20,7 +20,7 @@ from .executor import Executor
 from .rules import rules
 
 REFERENCE_BATCH = ("kb_softmax", "kb_layernorm", "kb_reduce", "kb_matmul_scalar")
-POLICY = Policy(credible_num=19, credible_den=20)
+POLICY = Policy(credible_num=19, credible_den=20, patience=4, order="value")
 STATISTICS = Statistics(
     blocks=320,
     tail_num=1,
@@ -58,8 +58,8 @@ def register(run: str, request: RunRequest, executor: Executor) -> RunRegistered
         max_rounds=request.rounds,
         plan=_plan(request),
         problems=problems,
-        policy=POLICY,
-        # A recorded run can only be judged as its samples were taken.
+        # A recorded run can only ask for what was measured, and be judged as its samples were taken.
+        policy=executor.policy() or POLICY,
         statistics=executor.statistics() or STATISTICS,
         claims=tuple(_claims(request)),
         code=code_digests(),

@@ -99,10 +99,10 @@ class Abstained(Value, frozen=True):
 
 
 class Blocked(Value, frozen=True):
-    """A rule whose clauses may hold but which may not fire: guard, contract, no_variant, retired or tabu."""
+    """A rule whose clauses may hold but which may not fire: guard, contract, no_variant, retired, spent or tabu."""
 
     rule: str
-    reason: Literal["guard", "contract", "no_variant", "retired", "tabu"]
+    reason: Literal["guard", "contract", "no_variant", "retired", "spent", "tabu"]
 
 
 # --- what is registered before the first measurement ------------------------------------------------------------------
@@ -141,10 +141,16 @@ class Cell(Value, frozen=True):
 
 
 class Policy(Value, frozen=True):
-    """Evolution policy: retire (promote) when the one-sided credible bound at credible_num/credible_den passes 1/2."""
+    """Evolution policy: retire (promote) when the one-sided credible bound at credible_num/credible_den passes 1/2.
+
+    `patience`: after so many rounds on one incumbent without a FASTER a rule is passed over there (UNSET: never). `order` "value":
+    within a tier by expected log-gain per GPU second, so that neither a position in a file nor a promotion decides (UNSET: they do).
+    """
 
     credible_num: int
     credible_den: int
+    patience: int | UnsetType = UNSET
+    order: Literal["value"] | UnsetType = UNSET
 
 
 class Bounds(Value, frozen=True):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from fractions import Fraction
+
 import msgspec
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ..events.errors import BadInput, UnreadableLedger
@@ -29,7 +33,8 @@ from ..events.model import (
     Statistics,
 )
 from .confidence import confidence, promotes, retires
-from .matcher import Match, RuleVersion, Silenced, Situation, in_order, match, standing_block
+from .matcher import Match, RuleVersion, Silenced, Situation, in_order, match, newest, predicted_gain, standing_block
+from .worth import Record, by_worth, worth
 
 INTERRUPTIONS_ALLOWED = 3
 
@@ -157,7 +162,7 @@ def fold(state: CellState, event: Event) -> CellState:
 def ask(plan: CellPlan, state: CellState, context: Context) -> Match:
     """The rule table's answer on the incumbent's latest signals; `context` is the incumbent's (replay/FORMAT.md 6.5)."""
     arm = arm_policy(plan.cell.arm)
-    signals = {} if state.incumbent is None else state.signals.get(state.incumbent, {})
+    signals = _signals(state)
     tabu = {rule for rule, incumbent in state.inert if incumbent == state.incumbent} if arm.tabu else set()
     situation = Situation(
         chip=plan.chip,
@@ -167,8 +172,59 @@ def ask(plan: CellPlan, state: CellState, context: Context) -> Match:
         evolves=arm.evolves,
         retired=state.retired,
         tabu=tabu,
+        spent=_spent(plan, state),
     )
-    return match(in_order(plan.rules, state.promoted), signals, situation)
+    return match(_asked(plan, state), signals, situation)
+
+
+def _asked(plan: CellPlan, state: CellState) -> tuple[Rule, ...]:
+    """The rules in the order that the registered policy asks them in."""
+    if plan.policy.order == UNSET:
+        return in_order(plan.rules, state.promoted)
+    signals = _signals(state)
+    prior = 4 * plan.statistics.blocks * max(1, _ns(signals))
+    evolves = arm_policy(plan.cell.arm).evolves
+    return by_worth(
+        (
+            rule,
+            worth(predicted_gain(rule.gain, signals, plan.chip), _record(state, rule) if evolves else Record(), prior),
+        )
+        for rule in newest(plan.rules)
+    )
+
+
+def _record(state: CellState, rule: Rule) -> Record:
+    """What the cell has seen of a rule, over all contexts."""
+    successes, failures, _ = evidence(state, rule.name, rule.version)
+    costs = tuple(
+        2 * judged.interval.blocks * (_time(state, judged.incumbent) + _time(state, judged.candidate))
+        for judged in state.rounds
+        if (judged.rule, judged.rule_version) == (rule.name, rule.version) and judged.interval is not None
+    )
+    return Record(successes=successes, failures=failures, costs_ns=costs)
+
+
+def _spent(plan: CellPlan, state: CellState) -> set[str]:
+    """Rules whose rounds on the incumbent, none of them FASTER, have reached the registered patience."""
+    if isinstance(plan.policy.patience, UnsetType):
+        return set()
+    rounds = Counter(
+        judged.rule for judged in state.rounds if judged.incumbent == state.incumbent and judged.verdict != "FASTER"
+    )
+    return {rule for rule, times in rounds.items() if times >= plan.policy.patience}
+
+
+def _signals(state: CellState) -> dict[str, float]:
+    return {} if state.incumbent is None else state.signals.get(state.incumbent, {})
+
+
+def _time(state: CellState, source: str) -> int:
+    return _ns(state.signals.get(source, {}))
+
+
+def _ns(signals: dict[str, float]) -> int:
+    """Whole nanoseconds, as the samples were: `time_us` is such a number over 1000. Exact, so that no value overflows."""
+    return max(0, round(Fraction(signals.get("time_us", 0.0)) * 1000))
 
 
 def live_rules(plan: CellPlan, state: CellState, context: Context) -> tuple[Rule, ...]:

@@ -151,8 +151,7 @@ class _Step:
     def _credited(self) -> None:
         r, state = self._round, self._state
         judged, fired = cast(RoundJudged, r.judged), cast(RuleFired, r.fired)
-        if judged.inert:
-            state.inert.add((judged.rule, judged.incumbent))
+        state.account(judged)
         state.incumbent = judged.next_incumbent
         state.evidence.credit((judged.rule, judged.rule_version), fired.context, judged.credit, fired.firing)
         with self._findings.derivation(r.seqs["judged"], "evolution"):

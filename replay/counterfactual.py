@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 import msgspec
+from msgspec.structs import replace
 
 from ..events.model import Cell, Context, DeviceCalibrated, ProblemDeclared, RoundJudged, Rule, RunRegistered
 from . import derive_signals
 from .artifacts import Launches, Shelf
+from .asking import Asked, ask
 from .grammar import Round, Script
-from .matching import Decision, Question, match
+from .matching import Decision
 from .policy import Played
 from .runs import RunEvents
 from .side import ended, script
@@ -154,6 +156,15 @@ class _Play:
     def __init__(self, stream: str, cell: Cell, group: Group, policy: Played, pool: _Pool) -> None:
         self._stream, self._cell, self._at, self._policy, self._pool = stream, cell, group, policy, pool
         self._credible = policy.credible(group.run.policy)
+        self._asked = Asked(
+            table=group.table,
+            policy=self._credible,
+            evolves=policy.evolves,
+            tabu=policy.tabu,
+            chip=group.device.chip,
+            prescriptions=group.problem.prescriptions,
+            blocks=group.run.statistics.blocks,
+        )
         self._most = policy.max_rounds or group.run.max_rounds
         self._state = State()
 
@@ -200,20 +211,7 @@ class _Play:
         return steps, "rounds exhausted", None
 
     def _decide(self) -> Decision:
-        state, policy = self._state, self._policy
-        inert = frozenset(rule for rule, source in state.inert if source == state.incumbent)
-        return match(
-            self._at.table,
-            Question(
-                signals=state.signals.get(state.incumbent, {}),
-                chip=self._at.device.chip,
-                context=self._context(),
-                prescriptions=self._at.problem.prescriptions,
-                promoted=frozenset(state.evidence.promoted) if policy.evolves else frozenset(),
-                retired=frozenset(state.evidence.retired) if policy.evolves else frozenset(),
-                tabu=inert if policy.tabu else frozenset(),
-            ),
-        )
+        return ask(self._asked, self._state, self._context())
 
     def _context(self) -> Context:
         digest = self._state.launches.get(self._state.incumbent)
@@ -226,8 +224,8 @@ class _Play:
         state, judged, context = self._state, cast(RoundJudged, round_.judged), self._context()
         key = (rule.name, rule.version)
         self._remember(round_)
-        if judged.inert:
-            state.inert.add((rule.name, state.incumbent))
+        # The round may have been recorded under another rule of the same prescription: it counts for the one that fires here.
+        state.account(replace(judged, rule=rule.name, rule_version=rule.version))
         state.evidence.credit(key, context, judged.credit, f"{self._stream}/{number}.1")
         state.incumbent = judged.next_incumbent
         if self._policy.evolves:

@@ -20,7 +20,7 @@ COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 RuleKey = tuple[str, int]
 Standing = Literal["guard", "contract", "no_variant"]
-Obstacle = Literal["guard", "contract", "no_variant", "retired", "tabu"]
+Obstacle = Literal["guard", "contract", "no_variant", "retired", "spent", "tabu"]
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -33,6 +33,7 @@ class Question(msgspec.Struct, frozen=True):
     promoted: frozenset[RuleKey]
     retired: frozenset[tuple[RuleKey, Context]]
     tabu: frozenset[str]
+    spent: frozenset[str] = frozenset()
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -46,19 +47,29 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 def ordered(table: Iterable[Rule], promoted: frozenset[RuleKey]) -> list[Rule]:
-    """Each name once, in its highest version, in the order of asking."""
-    highest: dict[str, Rule] = {}
+    """Each name once, in its highest version, in the order of asking by position."""
+    return sorted(highest(table), key=lambda r: (r.tier, (r.name, r.version) not in promoted, r.position, r.name))
+
+
+def highest(table: Iterable[Rule]) -> list[Rule]:
+    """Each name once, in its highest version."""
+    found: dict[str, Rule] = {}
     for rule in table:
-        if rule.name not in highest or highest[rule.name].version < rule.version:
-            highest[rule.name] = rule
-    return sorted(highest.values(), key=lambda r: (r.tier, (r.name, r.version) not in promoted, r.position, r.name))
+        if rule.name not in found or found[rule.name].version < rule.version:
+            found[rule.name] = rule
+    return list(found.values())
 
 
 def match(table: Iterable[Rule], asked: Question) -> Decision:
-    """Ask the rules in order until one fires."""
+    """Ask the rules in order of position until one fires."""
+    return first(ordered(table, asked.promoted), asked)
+
+
+def first(order: Iterable[Rule], asked: Question) -> Decision:
+    """Ask these rules, each name once, one after the other until one fires."""
     abstained: list[Abstained] = []
     blocked: list[Blocked] = []
-    for rule in ordered(table, asked.promoted):
+    for rule in order:
         missing = tuple(dict.fromkeys(c.signal for c in rule.clauses if c.signal not in asked.signals))
         if any(not holds(c, asked.signals) for c in rule.clauses if c.signal in asked.signals):
             continue
@@ -91,6 +102,8 @@ def _obstacle(rule: Rule, asked: Question) -> Obstacle | None:
         return reason
     if ((rule.name, rule.version), asked.context) in asked.retired:
         return "retired"
+    if rule.name in asked.spent:
+        return "spent"
     return "tabu" if rule.name in asked.tabu else None
 
 
@@ -133,4 +146,4 @@ def amdahl(factor: float, share: float) -> float:
 
 def _share(gain: Gain, signals: Mapping[str, float]) -> float:
     found = None if isinstance(gain.share, UnsetType) else signals.get(gain.share)
-    return 1 if found is None else min(1, found)
+    return 1 if found is None else min(1, max(0, found))

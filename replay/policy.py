@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
 from ..events.errors import BadInput
 from ..events.model import Policy
@@ -40,7 +41,7 @@ class Played(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The credible bound to ask for."""
         if self.credible_num is None or self.credible_den is None:
             return registered
-        return Policy(credible_num=self.credible_num, credible_den=self.credible_den)
+        return replace(registered, credible_num=self.credible_num, credible_den=self.credible_den)
 
 
 def policy(name: str) -> Played:

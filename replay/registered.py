@@ -64,6 +64,8 @@ def _numbers(registered: RunRegistered) -> Iterator[Demand]:
     yield from statistics_demands(registered.statistics)
     doubled, whole = 2 * policy.credible_num, policy.credible_den
     yield "a credible bound between 1/2 and 1", policy, whole < doubled < 2 * whole
+    if not isinstance(policy.patience, UnsetType):
+        yield "a patience from 1", policy, policy.patience >= 1
     yield "max_rounds from 1", registered.max_rounds, registered.max_rounds >= 1
 
 

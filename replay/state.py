@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from ..events.model import KernelGated
+from fractions import Fraction
+
+from ..events.model import KernelGated, RoundJudged
 from .evolution import Evidence
 from .grammar import Round
+from .matching import RuleKey
 
 
 class State:
     """A cell between two rounds: the incumbent, what is known of each source, and the evidence so far.
 
-    By source: `alone` is the samples of its latest noise floor, `reports` the report of its latest gate that passed.
+    `fruitless` counts by (rule, incumbent) the rounds that were not FASTER; `timed` has (blocks, incumbent, candidate) of a rule's
+    rounds with an interval. By source: `alone` is the samples of its latest noise floor, `reports` the report of its latest gate that passed.
     """
 
     def __init__(self) -> None:
@@ -22,6 +26,8 @@ class State:
         self.reports: dict[str, str] = {}
         self.inert: set[tuple[str, str]] = set()
         self.evidence = Evidence()
+        self.fruitless: dict[tuple[str, str], int] = {}
+        self.timed: dict[RuleKey, list[tuple[int, str, str]]] = {}
 
     def remember(self, round_: Round) -> None:
         """What the next round knows of this round's sources."""
@@ -36,6 +42,22 @@ class State:
         if floor is not None:
             self.floors[floor.source] = floor.floor
             self.alone[floor.source] = floor.samples
+
+    def account(self, judged: RoundJudged) -> None:
+        """What a verdict leaves beside its credit: inert firings, fruitless rounds, what the round took to time."""
+        if judged.inert:
+            self.inert.add((judged.rule, judged.incumbent))
+        if judged.verdict != "FASTER":
+            place = (judged.rule, judged.incumbent)
+            self.fruitless[place] = self.fruitless.get(place, 0) + 1
+        if judged.interval is not None:
+            taken = (judged.interval.blocks, judged.incumbent, judged.candidate)
+            self.timed.setdefault((judged.rule, judged.rule_version), []).append(taken)
+
+    def ns(self, source: str) -> int:
+        """The latest median of a source in whole nanoseconds; 0 where it was never timed."""
+        top, bottom = self.signals.get(source, {}).get("time_us", 0.0).as_integer_ratio()
+        return max(0, round(Fraction(1000 * top, bottom)))
 
     def report(self, source: str, now: KernelGated) -> str | None:
         """The report of a source's latest gate that passed, this round's `now` being one."""
