@@ -83,7 +83,7 @@ class Context(Value, frozen=True):
 
 
 class ClauseSeen(Value, frozen=True):
-    """A clause and the value that satisfied it."""
+    """A clause and the value that it saw; satisfied by it, but in the arm `random`."""
 
     signal: str
     op: Operator

@@ -10,6 +10,7 @@ from . import __version__
 
 _COMMANDS = {
     "run": ("gpusolver.engine.cli", "run_command"),
+    "ablate": ("gpusolver.engine.cli_ablate", "ablate_command"),
     "explain": ("gpusolver.engine.cli_measure", "explain_command"),
     "qualify": ("gpusolver.engine.cli_measure", "qualify_command"),
     "report": ("gpusolver.engine.cli", "report_command"),

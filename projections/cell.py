@@ -31,19 +31,35 @@ from ..events.model import (
     RuleRetired,
     RunStopped,
     Statistics,
+    cell_stream,
 )
 from .confidence import confidence, promotes, retires
-from .matcher import Match, RuleVersion, Silenced, Situation, in_order, match, newest, predicted_gain, standing_block
+from .matcher import (
+    Match,
+    RuleVersion,
+    Silenced,
+    Situation,
+    draw,
+    in_order,
+    match,
+    newest,
+    predicted_gain,
+    standing_block,
+)
 from .worth import Record, by_worth, worth
 
 INTERRUPTIONS_ALLOWED = 3
 
 
 class Arm(msgspec.Struct, frozen=True, kw_only=True):
-    """The policy that an arm's name stands for: `on` evolves and `off` does not; `+tabu` adds the memory of inert firings."""
+    """The policy that an arm's name stands for: `on` evolves and `off` does not; `+tabu` adds the memory of inert firings.
+
+    `random` draws among the prescriptions by the registered seed, and asks no clause.
+    """
 
     evolves: bool
     tabu: bool
+    random: bool = False
 
 
 class CellPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +73,7 @@ class CellPlan(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy
     statistics: Statistics
     max_rounds: int
+    seed: int = 0
 
 
 class Credited(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,10 +119,12 @@ class CellState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def arm_policy(name: str) -> Arm:
-    """Read an arm's name (`off`, `on`, `off+tabu`, `on+tabu`); BadInput for any other."""
+    """Read an arm's name (`off`, `on`, `off+tabu`, `on+tabu`, `random`); BadInput for any other."""
+    if name == "random":
+        return Arm(evolves=False, tabu=False, random=True)
     base, *more = name.split("+")
     if base not in ("off", "on") or more not in ([], ["tabu"]):
-        raise BadInput(f"arm {name!r}: expected off, on, off+tabu or on+tabu; correct the plan's arms")
+        raise BadInput(f"arm {name!r}: expected off, on, off+tabu, on+tabu or random; correct the plan's arms")
     return Arm(evolves=base == "on", tabu=bool(more))
 
 
@@ -174,6 +193,9 @@ def ask(plan: CellPlan, state: CellState, context: Context) -> Match:
         tabu=tabu,
         spent=_spent(plan, state),
     )
+    if arm.random:
+        drawn = f"{plan.seed}:{cell_stream(plan.run, plan.cell)}:{len(state.rounds) + 1}"
+        return draw(newest(plan.rules), drawn, signals, situation)
     return match(_asked(plan, state), signals, situation)
 
 

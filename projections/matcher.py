@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
+from hashlib import sha256
 from typing import Literal
 
 import msgspec
@@ -96,6 +97,25 @@ def match(rules_in_order: Iterable[Rule], signals: Signals, situation: Situation
             predicted_gain=predicted_gain(rule.gain, signals, situation.chip),
         )
     return Match(fired=None, clauses=(), abstained=tuple(abstained), blocked=tuple(blocked), predicted_gain=1.0)
+
+
+def draw(rules: Iterable[Rule], drawn: str, signals: Signals, situation: Situation) -> Match:
+    """The first rule with a prescription, in an order that the text `drawn` gives, that nothing standing blocks.
+
+    Its clauses need not hold: they are told, with the values seen, as far as their signals are there (replay/FORMAT.md 6.6).
+    """
+    order = sorted(rules, key=lambda rule: sha256(f"{drawn}:{rule.name}".encode()).digest())
+    blocked: list[Blocked] = []
+    for rule in order:
+        if rule.stop:
+            continue
+        reason = standing_block(rule, situation.chip, situation.contract, situation.prescriptions)
+        if reason is None:
+            seen = tuple(_seen(clause, signals) for clause in rule.clauses if clause.signal in signals)
+            gain = predicted_gain(rule.gain, signals, situation.chip)
+            return Match(fired=rule, clauses=seen, abstained=(), blocked=tuple(blocked), predicted_gain=gain)
+        blocked.append(Blocked(rule=rule.name, reason=reason))
+    return Match(fired=None, clauses=(), abstained=(), blocked=tuple(blocked), predicted_gain=1.0)
 
 
 def answers(

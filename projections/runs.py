@@ -88,6 +88,7 @@ def cell_plan(view: RunView, cell: Cell) -> CellPlan:
         policy=registration.policy,
         statistics=registration.statistics,
         max_rounds=registration.max_rounds,
+        seed=registration.seed,
     )
 
 

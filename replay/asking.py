@@ -8,13 +8,16 @@ import msgspec
 from msgspec import UnsetType
 
 from ..events.model import Chip, Context, Policy, Rule
-from .matching import Decision, Question, first, highest, match, predicted_gain
+from .matching import Decision, Question, drawn, first, highest, match, predicted_gain
 from .state import State
 from .worth import by_value, value
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What does not change within a cell: table, policy, whether the arm evolves and remembers, chip, prescriptions, full blocks."""
+    """What does not change within a cell: table, policy, whether the arm evolves and remembers, chip, prescriptions, full blocks.
+
+    `draw` is the seed and the stream of a cell of the arm `random`, joined by a colon; None in every other.
+    """
 
     table: tuple[Rule, ...]
     policy: Policy
@@ -23,6 +26,7 @@ class Asked(msgspec.Struct, frozen=True):
     chip: Chip
     prescriptions: tuple[str, ...]
     blocks: int
+    draw: str | None = None
 
 
 def ask(asked: Asked, state: State, context: Context) -> Decision:
@@ -39,6 +43,8 @@ def ask(asked: Asked, state: State, context: Context) -> Decision:
         tabu=inert if asked.tabu else frozenset(),
         spent=_spent(asked.policy, state) if asked.evolves else frozenset(),
     )
+    if asked.draw is not None:
+        return drawn(highest(asked.table), f"{asked.draw}:{state.judged + 1}", question)
     if asked.policy.order != "value":
         return match(asked.table, question)
     return first(by_value(highest(asked.table), lambda rule: _value(rule, asked, state, question)), question)

@@ -10,7 +10,8 @@ from ..events.model import Context, Credit, Policy
 from .matching import RuleKey
 
 EVOLVING = ("on", "on+tabu")
-ARMS = ("off", "off+tabu", *EVOLVING)
+RANDOM = "random"
+ARMS = ("off", "off+tabu", *EVOLVING, RANDOM)
 
 
 class Tally(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
@@ -84,6 +85,20 @@ def first(order: Iterable[Rule], asked: Question) -> Decision:
             )
         blocked.append(Blocked(rule=rule.name, reason=reason))
     return Decision(None, (), tuple(abstained), tuple(blocked))
+
+
+def drawn(table: Iterable[Rule], place: str, asked: Question) -> Decision:
+    """The arm `random`: prescriptions in the order of the digests of place and name, the first that is at hand; no clause is asked."""
+    prescribing = {hashlib.sha256(f"{place}:{r.name}".encode()).hexdigest(): r for r in table if not r.stop}
+    blocked: list[Blocked] = []
+    for _, rule in sorted(prescribing.items()):
+        reason = guarded(rule, asked.chip, asked.context.contract, asked.prescriptions)
+        if reason is not None:
+            blocked.append(Blocked(rule=rule.name, reason=reason))
+            continue
+        told = tuple(seen(c, asked.signals[c.signal]) for c in rule.clauses if c.signal in asked.signals)
+        return Decision(rule, told, (), tuple(blocked), predicted_gain(rule.gain, asked.signals, asked.chip))
+    return Decision(None, (), (), tuple(blocked))
 
 
 def holds(clause: Clause, signals: Mapping[str, float]) -> bool:

@@ -27,7 +27,7 @@ from . import bounds, derive_gate, derive_signals, statistic
 from .artifacts import Counters, GateReport, Launches, Samples, Shelf, Sweep, with_config, with_precision
 from .asking import Asked, ask
 from .calibration import Calibration
-from .evolution import EVOLVING
+from .evolution import EVOLVING, RANDOM
 from .extras import read_extras
 from .findings import Findings
 from .grammar import Round
@@ -72,6 +72,7 @@ class Checker:
             chip=setting.chip,
             prescriptions=setting.problem.prescriptions,
             blocks=setting.run.statistics.blocks,
+            draw=f"{setting.run.seed}:{setting.stream}" if arm == RANDOM else None,
         )
 
     # --- matching ---

@@ -26,6 +26,7 @@ class State:
         self.reports: dict[str, str] = {}
         self.inert: set[tuple[str, str]] = set()
         self.evidence = Evidence()
+        self.judged = 0
         self.fruitless: dict[tuple[str, str], int] = {}
         self.timed: dict[RuleKey, list[tuple[int, str, str]]] = {}
 
@@ -45,6 +46,7 @@ class State:
 
     def account(self, judged: RoundJudged) -> None:
         """What a verdict leaves beside its credit: inert firings, fruitless rounds, what the round took to time."""
+        self.judged += 1
         if judged.inert:
             self.inert.add((judged.rule, judged.incumbent))
         if judged.verdict != "FASTER":

@@ -180,6 +180,7 @@ class Forge:
             policy=registered.policy,
             statistics=registered.statistics,
             max_rounds=registered.max_rounds,
+            seed=registered.seed,
         )
 
     def cell(self, cell: Cell) -> None:

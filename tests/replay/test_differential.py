@@ -146,7 +146,7 @@ def tables(draw: st.DrawFn) -> tuple[Rule, ...]:
     seed=st.integers(0, 10**6),
     jitter=st.sampled_from((5, 40, 2_000, 40_000)),
     contract=st.sampled_from(("fp32-strict", "tf32-allowed")),
-    arms=st.sampled_from((("off", "on"), ("on+tabu", "on"), ("on", "off+tabu", "off"))),
+    arms=st.sampled_from((("off", "on"), ("on+tabu", "on"), ("on", "off+tabu", "off"), ("random", "on"))),
     rounds=st.integers(1, 9),
     interrupt=st.tuples(st.integers(0, 2), st.integers(0, 3)),
     looks=st.sampled_from((None, (8,), (6, 8), (4, 6, 8))),

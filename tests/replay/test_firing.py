@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sys
 from collections.abc import Mapping
@@ -182,7 +183,7 @@ def test_one_rule_a_round_and_every_clause_of_it_seen_to_hold(play: Play) -> Non
 
 
 @FEW
-@given(plays(ALL_ARMS), st.randoms(use_true_random=False))
+@given(plays((*ALL_ARMS, "random")), st.randoms(use_true_random=False))
 def test_the_order_of_the_file_changes_nothing(play: Play, random: object) -> None:
     """Every other position, and the same events: and so is the second time as the first."""
     table = list(play.plan.rules)
@@ -264,7 +265,7 @@ def test_outcomes_of_one_problem_cannot_reach_another(play: Play, hostile: Play)
 
 
 @FEW
-@given(plays(ALL_ARMS), st.sampled_from((NEW, OLD, replace(NEW, patience=1), replace(OLD, patience=2))))
+@given(plays((*ALL_ARMS, "random")), st.sampled_from((NEW, OLD, replace(NEW, patience=1), replace(OLD, patience=2))))
 def test_both_sides_answer_alike_after_every_round(play: Play, policy: Policy) -> None:
     plan = replace(play.plan, policy=policy)
     ours = CellState(cell=plan.cell)
@@ -294,6 +295,7 @@ def asked_of(plan: CellPlan) -> asking.Asked:
         chip=plan.chip,
         prescriptions=plan.problem.prescriptions,
         blocks=plan.statistics.blocks,
+        draw=f"{plan.seed}:{cell_stream(plan.run, plan.cell)}" if plan.cell.arm == "random" else None,
     )
 
 
@@ -367,6 +369,20 @@ def test_the_worth_of_both_sides(gain: float, successes: int, failures: int, cos
     record = Record(successes=successes, failures=failures, costs_ns=tuple(costs))
     assert worth(gain, record, 1000) == theirs.value(gain, successes, failures, costs, 1000)
     assert abs(binary_log(gain) / 2**20 - math.log2(gain)) < 2e-6
+
+
+def test_the_random_arm_draws_by_the_registered_seed() -> None:
+    """By hand: SHA-256 of `<seed>:<stream>:<round>:<name>`, the smaller first; a clause that does not hold is told, and does not matter."""
+    high = {source: {"load_eff": 0.9, "time_us": 100.0} for source in SOURCES}
+    played = Play((FIRST, SECOND), A100, high, [("SAME", False)], arm="random", max_rounds=8)
+    place = "0:run1/toy/tf32-allowed/flags/random/1"
+    due = [
+        min(("first", "second"), key=lambda name: hashlib.sha256(f"{place}:{round_}:{name}".encode()).hexdigest())
+        for round_ in range(1, 9)
+    ]
+    assert firings(played.events) == due and set(due) == {"first", "second"}
+    assert {clause.value for event in only_fired(played.events) for clause in event.clauses} == {0.9}
+    assert not played.state.retired and not played.state.promoted
 
 
 def test_cheap_rounds_raise_the_worth() -> None:

@@ -81,7 +81,7 @@ def test_the_page_and_the_verifier_name_the_same_things() -> None:
     unknown = {"RuleProposed", "RuleAdmitted"}
     for name in (set(EVENT_TYPES) - unknown) | set(TENSOR_ACTIVE) | set(PAIRS):
         assert name in PAGE
-    assert {arm.removesuffix("+tabu") for arm in ARMS} == {"on", "off"}
+    assert {arm.removesuffix("+tabu") for arm in ARMS} == {"on", "off", "random"}
     for name in unknown:
         assert name not in PAGE
 
