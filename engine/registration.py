@@ -10,13 +10,25 @@ from importlib.resources.abc import Traversable
 from itertools import product
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from .. import __version__
 from ..events.errors import BadInput
-from ..events.model import Bounds, Cell, ClaimRegistered, Policy, RunRegistered, Statistics
+from ..events.model import (
+    Bounds,
+    Cell,
+    ClaimRegistered,
+    Event,
+    Experience,
+    Policy,
+    RuleSeeded,
+    RunRegistered,
+    Statistics,
+)
 from ..problems.contract import CONTRACTS, declared, load
 from ..projections.cell import arm_policy
 from .executor import Executor
+from .experience import PREFIX, PROPOSING, learnt
 from .rules import rules
 
 REFERENCE_BATCH = ("kb_softmax", "kb_layernorm", "kb_reduce", "kb_matmul_scalar")
@@ -42,12 +54,15 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     pool: str = "flags"
     rounds: int = 12
     rules: str = "seed"
+    propose: bool = False
     repetitions: Mapping[str, int] = {}
     seed: int = 0
 
 
-def register(run: str, request: RunRequest, executor: Executor) -> RunRegistered:
-    """The registration of a run; BadInput for what `check_request` refuses."""
+def register(
+    run: str, request: RunRequest, executor: Executor, experience: Experience | UnsetType = UNSET
+) -> RunRegistered:
+    """The registration of a run, which names what its table was learnt from; BadInput for what `check_request` refuses."""
     check_request(request)
     problems = tuple(declared(load(name), request.pool) for name in dict.fromkeys(request.problems))
     return RunRegistered(
@@ -64,7 +79,16 @@ def register(run: str, request: RunRequest, executor: Executor) -> RunRegistered
         claims=tuple(_claims(request)),
         code=code_digests(),
         environment=environment(executor),
+        experience=experience,
     )
+
+
+def table_of(run: str, request: RunRequest) -> tuple[tuple[Event, ...], Experience | UnsetType]:
+    """The events that make up the run's table, and the ledger that it was learnt from where there is one."""
+    if not request.rules.startswith(PREFIX):
+        return tuple(RuleSeeded(run=run, rule=rule) for rule in rules(request.rules)), UNSET
+    found = learnt(request.rules, run, request.seed, PROPOSING if request.propose else None)
+    return found.events, found.experience
 
 
 def environment(executor: Executor) -> dict[str, str]:
@@ -109,7 +133,9 @@ def check_request(request: RunRequest) -> None:
         load(name)
     for arm in request.arms:
         arm_policy(arm)
-    rules(request.rules)
+    if request.propose and not request.rules.startswith(PREFIX):
+        raise BadInput(f"--propose: expected --rules from:LEDGER to learn from, found --rules {request.rules}")
+    table_of("run1", request)
     unknown = [c for c in request.contracts if c not in CONTRACTS]
     if unknown:
         raise BadInput(f"--contract: expected some of {', '.join(CONTRACTS)}; found {', '.join(unknown)}")

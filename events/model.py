@@ -181,6 +181,22 @@ class Statistics(Value, frozen=True):
     bounds: Bounds | UnsetType = UNSET
 
 
+class Proposing(Value, frozen=True):
+    """Bounds of a proposed rule, fixed beforehand: problems that must speak for its clause, and the least share of successes it keeps."""
+
+    support: int
+    purity_num: int
+    purity_den: int
+
+
+class Experience(Value, frozen=True):
+    """The ledger that a run's table and evidence were learnt from: its first `events` events, ending with `head`."""
+
+    head: str
+    events: int
+    proposing: Proposing | None
+
+
 class ClaimRegistered(Value, frozen=True):
     """A claim on the median ratio of `comparison`, rounded half up to `decimals`, in every repetition."""
 
@@ -208,6 +224,15 @@ class Chip(Value, frozen=True):
     compute_capability: str
     peaks_tflops: dict[str, float]
     dram_gbps: float
+
+
+class Separation(Value, frozen=True):
+    """Successes and failures at which a rule's clauses hold (kept), and at which they do not (lost, avoided)."""
+
+    kept_successes: int
+    kept_failures: int
+    lost_successes: int
+    avoided_failures: int
 
 
 class Interval(Value, frozen=True):
@@ -298,6 +323,7 @@ class RunRegistered(Event, frozen=True, tag=True):
     claims: tuple[ClaimRegistered, ...]
     code: dict[str, str]
     environment: dict[str, str]
+    experience: Experience | UnsetType = UNSET
 
 
 class RuleSeeded(Event, frozen=True, tag=True):
@@ -470,20 +496,35 @@ class RulePromoted(Event, frozen=True, tag=True):
 
 
 class RuleProposed(Event, frozen=True, tag=True):
-    """A rule suggested by recorded outcomes; may not fire until admitted."""
+    """A rule suggested by another ledger's outcomes; may not fire until admitted. `parent` names the rule that it narrows.
 
-    cell: Cell
+    `learnt` counts (problem, incumbent) of the half that it was learnt from, `shadow` rounds of the half that it was not.
+    """
+
+    run: str
     rule: Rule
-    firings: tuple[str, ...]
+    parent: str | None
+    learnt: Separation
+    shadow: Separation
 
 
 class RuleAdmitted(Event, frozen=True, tag=True):
-    """A proposed rule that passed its shadow test on firings it was not learnt from."""
+    """A proposed rule that passed its shadow test: from here on a row of the run's table."""
 
-    cell: Cell
+    run: str
     rule: str
     rule_version: int
-    firings: tuple[str, ...]
+
+
+class EvidenceCarried(Event, frozen=True, tag=True):
+    """What another ledger says of a rule in one context: the problems that it helped at least once, and those that it never did."""
+
+    run: str
+    rule: str
+    rule_version: int
+    context: Context
+    helped: tuple[str, ...]
+    failed: tuple[str, ...]
 
 
 class RunStopped(Event, frozen=True, tag=True):
@@ -623,6 +664,7 @@ AnyEvent = (
     | RulePromoted
     | RuleProposed
     | RuleAdmitted
+    | EvidenceCarried
     | RunStopped
     | HeadToHead
     | ClaimStated

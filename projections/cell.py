@@ -16,6 +16,7 @@ from ..events.model import (
     Context,
     Credit,
     Event,
+    EvidenceCarried,
     KernelGated,
     KernelGenerated,
     NoiseFloorMeasured,
@@ -74,6 +75,7 @@ class CellPlan(msgspec.Struct, frozen=True, kw_only=True):
     statistics: Statistics
     max_rounds: int
     seed: int = 0
+    carried: tuple[EvidenceCarried, ...] = ()
 
 
 class Credited(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,7 +191,7 @@ def ask(plan: CellPlan, state: CellState, context: Context) -> Match:
         context=context,
         prescriptions=plan.problem.prescriptions,
         evolves=arm.evolves,
-        retired=state.retired,
+        retired=_silenced(plan, state),
         tabu=tabu,
         spent=_spent(plan, state),
     )
@@ -202,22 +204,26 @@ def ask(plan: CellPlan, state: CellState, context: Context) -> Match:
 def _asked(plan: CellPlan, state: CellState) -> tuple[Rule, ...]:
     """The rules in the order that the registered policy asks them in."""
     if plan.policy.order == UNSET:
-        return in_order(plan.rules, state.promoted)
+        return in_order(plan.rules, _promoted(plan, state))
     signals = _signals(state)
     prior = 4 * plan.statistics.blocks * max(1, _ns(signals))
     evolves = arm_policy(plan.cell.arm).evolves
     return by_worth(
         (
             rule,
-            worth(predicted_gain(rule.gain, signals, plan.chip), _record(state, rule) if evolves else Record(), prior),
+            worth(
+                predicted_gain(rule.gain, signals, plan.chip),
+                _record(plan, state, rule) if evolves else Record(),
+                prior,
+            ),
         )
         for rule in newest(plan.rules)
     )
 
 
-def _record(state: CellState, rule: Rule) -> Record:
-    """What the cell has seen of a rule, over all contexts."""
-    successes, failures, _ = evidence(state, rule.name, rule.version)
+def _record(plan: CellPlan, state: CellState, rule: Rule) -> Record:
+    """What the cell has seen of a rule, over all contexts, beside what was carried into it."""
+    successes, failures, _ = weighed(plan, state, rule.name, rule.version)
     costs = tuple(
         2 * judged.interval.blocks * (_time(state, judged.incumbent) + _time(state, judged.candidate))
         for judged in state.rounds
@@ -255,10 +261,10 @@ def live_rules(plan: CellPlan, state: CellState, context: Context) -> tuple[Rule
 
     Only these need to be measured for, so that a retirement makes the next profile cheaper. Arms that do not evolve retire none.
     """
-    silenced = state.retired if arm_policy(plan.cell.arm).evolves else frozenset[Silenced]()
+    silenced = _silenced(plan, state) if arm_policy(plan.cell.arm).evolves else frozenset[Silenced]()
     return tuple(
         rule
-        for rule in in_order(plan.rules, state.promoted)
+        for rule in in_order(plan.rules, _promoted(plan, state))
         if (rule.name, rule.version, context) not in silenced
         and standing_block(rule, plan.chip, plan.cell.contract, plan.problem.prescriptions) is None
     )
@@ -274,7 +280,7 @@ def decide(plan: CellPlan, state: CellState) -> tuple[RuleRetired | RulePromoted
     judged = state.rounds[-1]
     name, version, context = judged.rule, judged.rule_version, state.fired[judged.firing].context
     decisions: list[RuleRetired | RulePromoted] = []
-    successes, failures, firings = evidence(state, name, version, context)
+    successes, failures, firings = weighed(plan, state, name, version, context)
     if (name, version, context) not in state.retired and retires(successes, failures, plan.policy):
         decisions.append(
             RuleRetired(
@@ -288,8 +294,8 @@ def decide(plan: CellPlan, state: CellState) -> tuple[RuleRetired | RulePromoted
                 firings=firings,
             )
         )
-    successes, failures, firings = evidence(state, name, version)
-    if (name, version) not in state.promoted and promotes(successes, failures, plan.policy):
+    successes, failures, firings = weighed(plan, state, name, version)
+    if (name, version) not in _promoted(plan, state) and promotes(successes, failures, plan.policy):
         decisions.append(
             RulePromoted(
                 cell=plan.cell,
@@ -315,6 +321,38 @@ def evidence(
     ]
     successes = sum(entry.credit == "success" for entry in counted)
     return successes, len(counted) - successes, tuple(entry.firing for entry in counted)
+
+
+def weighed(
+    plan: CellPlan, state: CellState, rule: str, rule_version: int, context: Context | None = None
+) -> tuple[int, int, tuple[str, ...]]:
+    """As `evidence`, with the trials that were carried into the run added to both counts; the firings are the cell's own."""
+    successes, failures, firings = evidence(state, rule, rule_version, context)
+    helped, failed = _carried(plan, rule, rule_version, context)
+    return successes + helped, failures + failed, firings
+
+
+def _carried(plan: CellPlan, rule: str, rule_version: int, context: Context | None = None) -> tuple[int, int]:
+    counted = [
+        entry
+        for entry in plan.carried
+        if (entry.rule, entry.rule_version) == (rule, rule_version) and context in (None, entry.context)
+    ]
+    return sum(len(entry.helped) for entry in counted), sum(len(entry.failed) for entry in counted)
+
+
+def _silenced(plan: CellPlan, state: CellState) -> frozenset[Silenced]:
+    """What the cell retired, and what the carried trials alone retire."""
+    places = {(entry.rule, entry.rule_version, entry.context) for entry in plan.carried}
+    return state.retired | {place for place in places if retires(*_carried(plan, *place), plan.policy)}
+
+
+def _promoted(plan: CellPlan, state: CellState) -> frozenset[RuleVersion]:
+    """What the cell promoted, and what the carried trials alone promote; in an arm that does not evolve, nothing."""
+    versions = {(entry.rule, entry.rule_version) for entry in plan.carried}
+    if not arm_policy(plan.cell.arm).evolves:
+        return state.promoted
+    return state.promoted | {version for version in versions if promotes(*_carried(plan, *version), plan.policy)}
 
 
 def next_attempt(state: CellState) -> tuple[int, int]:

@@ -163,6 +163,11 @@ def predicted_gain(gain: Gain, signals: Signals, chip: Chip) -> float:
     return gain.cap if value is None else min(gain.cap, value)
 
 
+def satisfied(clauses: Iterable[Clause], signals: Signals) -> bool:
+    """Whether every clause holds, which one over a missing signal does not."""
+    return all(c.signal in signals and _COMPARE[c.op](signals[c.signal], c.threshold) for c in clauses)
+
+
 def _present_clauses_hold(clauses: Iterable[Clause], signals: Signals) -> bool:
     return all(
         _COMPARE[clause.op](signals[clause.signal], clause.threshold) for clause in clauses if clause.signal in signals

@@ -25,7 +25,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 def walk(setting: Setting, script: Script, findings: Findings) -> Ended:
     """Check every round of the cell and its end. A disagreement is reported once and the recorded value carried on."""
-    state = State()
+    state = State(setting.carried, setting.run.policy)
     checker = Checker(setting, state, findings)
     previous: Round | None = None
     started = False

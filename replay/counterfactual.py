@@ -9,7 +9,16 @@ from typing import cast
 import msgspec
 from msgspec.structs import replace
 
-from ..events.model import Cell, Context, DeviceCalibrated, ProblemDeclared, RoundJudged, Rule, RunRegistered
+from ..events.model import (
+    Cell,
+    Context,
+    DeviceCalibrated,
+    EvidenceCarried,
+    ProblemDeclared,
+    RoundJudged,
+    Rule,
+    RunRegistered,
+)
 from . import derive_signals
 from .artifacts import Launches, Shelf
 from .asking import Asked, ask
@@ -85,6 +94,7 @@ class Group(msgspec.Struct, frozen=True):
     device: DeviceCalibrated
     table: tuple[Rule, ...]
     shelf: Shelf
+    carried: tuple[EvidenceCarried, ...] = ()
 
 
 Key = tuple[str, str | None]
@@ -101,7 +111,7 @@ def play(run: RunEvents, policy: Played, shelf: Shelf) -> Iterator[CellPlayed]:
         cell = run.planned[stream]
         try:
             problem = next(p for p in registered.problems if p.name == cell.problem)
-            group = Group(registered, problem, run.devices[0][1], run.table(), shelf)
+            group = Group(registered, problem, run.devices[0][1], run.table(), shelf, run.carries())
             pool = _Pool(stream, own, _others(stream, run.planned, scripts))
             yield _Play(stream, cell, group, policy, pool).outcome(own)
         except Exception as error:  # noqa: BLE001 - a damaged cell may raise anything, and must not stop the others
@@ -166,7 +176,7 @@ class _Play:
             blocks=group.run.statistics.blocks,
         )
         self._most = policy.max_rounds or group.run.max_rounds
-        self._state = State()
+        self._state = State(group.carried, self._credible)
 
     def outcome(self, own: Script) -> CellPlayed:
         """Both courses, and where they part."""

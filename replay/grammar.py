@@ -11,6 +11,7 @@ from ..events.model import (
     CountersCompared,
     DeviceCalibrated,
     Event,
+    EvidenceCarried,
     ExaminationRegistered,
     ExaminationStated,
     HeadToHead,
@@ -24,8 +25,10 @@ from ..events.model import (
     RoundAttempted,
     RoundInterrupted,
     RoundJudged,
+    RuleAdmitted,
     RuleFired,
     RulePromoted,
+    RuleProposed,
     RuleRetired,
     RulesAnswered,
     RuleSeeded,
@@ -89,7 +92,16 @@ _PLACES: dict[type[Event], tuple[int, int, str]] = {
     RulePromoted: (9, 9, "promoted"),
 }
 _NOWHERE = (0, 0, "")
-OF_RUN: tuple[type[Event], ...] = (RunRegistered, RuleSeeded, DeviceCalibrated, HeadToHead, ClaimStated)
+OF_RUN: tuple[type[Event], ...] = (
+    RunRegistered,
+    RuleSeeded,
+    RuleProposed,
+    RuleAdmitted,
+    EvidenceCarried,
+    DeviceCalibrated,
+    HeadToHead,
+    ClaimStated,
+)
 OF_EXAM: tuple[type[Event], ...] = (
     ExaminationRegistered,
     KernelExamined,

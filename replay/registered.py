@@ -26,6 +26,7 @@ def check_registered(seq: int, registered: RunRegistered, findings: Findings) ->
     """Report every demand of FORMAT.md section 4 that the registration does not meet."""
     for words, found, met in (
         *_executor(registered),
+        *_experience(registered),
         *_plan(registered),
         *_numbers(registered),
         *(demand for problem in registered.problems for demand in problem_demands(problem)),
@@ -44,6 +45,18 @@ def _executor(registered: RunRegistered) -> Iterator[Demand]:
     if origin is not None:
         sound = bool(_HEAD.fullmatch(origin.head)) and origin.events >= 1
         yield "an origin's head in 64 hex digits and its number of events", origin, sound
+
+
+def _experience(registered: RunRegistered) -> Iterator[Demand]:
+    if isinstance(registered.experience, UnsetType):
+        return
+    learnt = registered.experience
+    sound = bool(_HEAD.fullmatch(learnt.head)) and learnt.events >= 1
+    yield "an experience's head in 64 hex digits and its number of events", learnt, sound
+    bounds = learnt.proposing
+    if bounds is not None:
+        fair = bounds.support >= 1 and 0 < bounds.purity_num <= bounds.purity_den
+        yield "a support from 1 and a purity over 0 and at most 1", bounds, fair
 
 
 def _plan(registered: RunRegistered) -> Iterator[Demand]:

@@ -12,6 +12,7 @@ from ..events.model import (
     Chip,
     Context,
     DeviceCalibrated,
+    EvidenceCarried,
     KernelGated,
     KernelGenerated,
     NoiseFloorMeasured,
@@ -49,6 +50,7 @@ class Setting(msgspec.Struct, frozen=True):
     table: tuple[Rule, ...]
     shelf: Shelf
     clock: str | None
+    carried: tuple[EvidenceCarried, ...] = ()
 
     @property
     def chip(self) -> Chip:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 
-from ..events.model import KernelGated, RoundJudged
+from ..events.model import EvidenceCarried, KernelGated, Policy, RoundJudged
 from .evolution import Evidence
 from .grammar import Round
 from .matching import RuleKey
@@ -17,7 +18,7 @@ class State:
     rounds with an interval. By source: `alone` is the samples of its latest noise floor, `reports` the report of its latest gate that passed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, carried: Iterable[EvidenceCarried] = (), policy: Policy | None = None) -> None:
         self.incumbent = ""
         self.launches: dict[str, str] = {}
         self.signals: dict[str, dict[str, float]] = {}
@@ -25,7 +26,7 @@ class State:
         self.alone: dict[str, str] = {}
         self.reports: dict[str, str] = {}
         self.inert: set[tuple[str, str]] = set()
-        self.evidence = Evidence()
+        self.evidence = Evidence(carried, policy)
         self.judged = 0
         self.fruitless: dict[tuple[str, str], int] = {}
         self.timed: dict[RuleKey, list[tuple[int, str, str]]] = {}
