@@ -101,22 +101,41 @@ Key = tuple[str, str | None]
 Measured = tuple[str, Round]
 
 
+class Taught(msgspec.Struct, frozen=True):
+    """What a cell is played with in place of what its run registered."""
+
+    table: tuple[Rule, ...]
+    carried: tuple[EvidenceCarried, ...]
+
+
 def play(run: RunEvents, policy: Played, shelf: Shelf) -> Iterator[CellPlayed]:
     """Every cell of a run that has begun, in the order of the plan."""
-    if run.registered is None:
-        return
-    registered = run.registered[1]
-    scripts = {stream: script(run, stream) for stream in run.planned if stream in run.cells}
-    for stream, own in scripts.items():
-        cell = run.planned[stream]
-        try:
-            problem = next(p for p in registered.problems if p.name == cell.problem)
-            group = Group(registered, problem, run.devices[0][1], run.table(), shelf, run.carries())
-            pool = _Pool(stream, own, _others(stream, run.planned, scripts))
-            yield _Play(stream, cell, group, policy, pool).outcome(own)
-        except Exception as error:  # noqa: BLE001 - a damaged cell may raise anything, and must not stop the others
-            nothing = Course((), None, "", None)
-            yield CellPlayed(stream, nothing, nothing, None, None, (), None, f"{type(error).__name__}: {error}")
+    taught = Taught(run.table(), run.carries())
+    scripts = scripts_of(run)
+    for stream in scripts:
+        yield play_cell(run, stream, scripts, policy, shelf, taught)
+
+
+def scripts_of(run: RunEvents) -> dict[str, Script]:
+    """The cells that have begun, in the order of the plan."""
+    return {stream: script(run, stream) for stream in run.planned if stream in run.cells}
+
+
+def play_cell(
+    run: RunEvents, stream: str, scripts: dict[str, Script], policy: Played, shelf: Shelf, taught: Taught
+) -> CellPlayed:
+    """One cell under a policy and a table; what cannot be played says why."""
+    cell, own = run.planned[stream], scripts[stream]
+    try:
+        assert run.registered is not None  # there is no plan without
+        registered = run.registered[1]
+        problem = next(p for p in registered.problems if p.name == cell.problem)
+        group = Group(registered, problem, run.devices[0][1], taught.table, shelf, taught.carried)
+        pool = _Pool(stream, own, _others(stream, run.planned, scripts))
+        return _Play(stream, cell, group, policy, pool).outcome(own)
+    except Exception as error:  # noqa: BLE001 - a damaged cell may raise anything, and must not stop the others
+        nothing = Course((), None, "", None)
+        return CellPlayed(stream, nothing, nothing, None, None, (), None, f"{type(error).__name__}: {error}")
 
 
 def _others(stream: str, planned: dict[str, Cell], scripts: dict[str, Script]) -> list[tuple[str, Script]]:

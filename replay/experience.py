@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 from msgspec import UnsetType
 from msgspec.structs import astuple
 
-from ..events.model import Context, Event, EvidenceCarried, Experience, Rule, RuleAdmitted, RuleProposed, RuleSeeded
+from ..events.model import (
+    Context,
+    Event,
+    EvidenceCarried,
+    Experience,
+    Proposing,
+    Rule,
+    RuleAdmitted,
+    RuleProposed,
+    RuleSeeded,
+)
 from .findings import Finding, Findings
 from .matching import COMPARE, RuleKey, highest
 from .proposed import Trial, derive
@@ -66,10 +76,21 @@ def _due(name: str, seed: int, learnt: Experience, other: Side) -> Iterator[Even
     """The table, the proposals with their admissions, the evidence: in this order."""
     runs = other.runs()
     table = highest(runs[max(runs, key=_number)].table())
-    trials = sorted((trial for run in runs.values() for trial in _trials(run, table)), key=lambda trial: trial.seq)
-    rules, counted = [*table], [*trials]
     yield from (RuleSeeded(run=name, rule=rule) for rule in table)
-    for proposal, passes in () if learnt.proposing is None else derive(name, seed, learnt.proposing, table, trials):
+    yield from lesson(name, seed, learnt.proposing, table, trials_of(runs, table))
+
+
+def trials_of(runs: Mapping[str, RunEvents], table: list[Rule]) -> list[Trial]:
+    """The trials of a table's rules in all runs, by seq."""
+    return sorted((trial for run in runs.values() for trial in _trials(run, table)), key=lambda trial: trial.seq)
+
+
+def lesson(
+    name: str, seed: int, bounds: Proposing | None, table: list[Rule], trials: list[Trial]
+) -> Iterator[RuleProposed | RuleAdmitted | EvidenceCarried]:
+    """What the trials teach a run `name`: proposals, each followed by its admission, then evidence."""
+    rules, counted = [*table], [*trials]
+    for proposal, passes in () if bounds is None else derive(name, seed, bounds, table, trials):
         yield proposal
         if passes:
             rule = proposal.rule
