@@ -27,14 +27,15 @@ _RESTRICTION = (
 
 @click.command("run")
 @click.option("--problems", default=",".join(REFERENCE_BATCH), show_default=True, help="Names by comma, or 'all'.")
-@click.option("--arms", default="off,on", show_default=True, help="off, on, off+tabu, on+tabu.")
+@click.option("--arms", default="off,on", show_default=True, help="off, on, off+tabu, on+tabu, random.")
 @click.option("--rounds", default=12, show_default=True, help="Rounds at most, per cell.")
 @click.option("--repetitions", default="", help="A number for all, or problem=number by comma.")
 @click.option(
     "--contract", "contracts", default="tf32-allowed", show_default=True, help="Precision contracts by comma."
 )
 @click.option("--pool", type=click.Choice(["flags", "dot"]), default="flags", show_default=True)
-@click.option("--rules", "table", default="seed", show_default=True, help="Rule table: seed, full, or a TOML file.")
+@click.option("--rules", "table", default="seed", show_default=True, help="seed, full, a TOML file, or from:LEDGER.")
+@click.option("--propose", is_flag=True, help="With --rules from: also the rules that the ledger suggests.")
 @click.option(
     "--generators", default="catalogue", show_default=True, help=f"The chain, by comma: {', '.join(GENERATORS)}."
 )
@@ -46,42 +47,50 @@ _RESTRICTION = (
 @click.option("--resume", is_flag=True, help="Go on with the ledger's unfinished run.")
 @click.option("--seed", default=0, show_default=True, help="Registered seed; every input follows from it.")
 def run_command(
-    problems: str, arms: str, rounds: int, repetitions: str, contracts: str, pool: str, table: str,
+    problems: str, arms: str, rounds: int, repetitions: str, contracts: str, pool: str, table: str, propose: bool,
     generators: str, device: str,
     recording: pathlib.Path | None, ledger: pathlib.Path, resume: bool, seed: int,
 ) -> None:  # fmt: skip
     """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger."""
-    chosen = names() if problems == "all" else _words(problems)
+    chosen = names() if problems == "all" else words(problems)
     request = RunRequest(
         problems=chosen,
-        arms=_words(arms),
-        contracts=_words(contracts),
+        arms=words(arms),
+        contracts=words(contracts),
         pool=pool,
         rounds=rounds,
         rules=table,
-        repetitions=_repetitions(repetitions, chosen),
+        propose=propose,
+        repetitions=repetitions_of(repetitions, chosen),
         seed=seed,
-        generators=_words(generators),
+        generators=words(generators),
     )
     try:
-        if resume and not ledger.exists():
-            raise BadInput(f"--resume: expected the ledger of an unfinished run, found no file {ledger}")
-        if not resume:
-            check_request(request)
-        refuse_packaged(ledger)
-        executor = open_executor(device, recording)
-        source = recording or default_recording()
-        if executor.origin is not None and ledger.resolve() == source.resolve():
-            executor.close()
-            raise BadInput(
-                f"--ledger {ledger}: expected another file than the recording {source}, which is never written into."
-            )
-        try:
-            _play(ledger, executor, None if resume else request)
-        finally:
-            executor.close()
+        play_request(request, device, recording, ledger, resume)
     except GpuSolverError as error:
         raise click.ClickException(str(error)) from error
+
+
+def play_request(
+    request: RunRequest, device: str, recording: pathlib.Path | None, ledger: pathlib.Path, resume: bool
+) -> None:
+    """Play what was asked for, or with `resume` the ledger's unfinished run; BadInput before anything is written."""
+    if resume and not ledger.exists():
+        raise BadInput(f"--resume: expected the ledger of an unfinished run, found no file {ledger}")
+    if not resume:
+        check_request(request)
+    refuse_packaged(ledger)
+    executor = open_executor(device, recording)
+    source = recording or default_recording()
+    if executor.origin is not None and ledger.resolve() == source.resolve():
+        executor.close()
+        raise BadInput(
+            f"--ledger {ledger}: expected another file than the recording {source}, which is never written into."
+        )
+    try:
+        _play(ledger, executor, None if resume else request)
+    finally:
+        executor.close()
 
 
 @click.command("report")
@@ -139,18 +148,19 @@ def _play(path: pathlib.Path, executor: Executor, request: RunRequest | None) ->
     console.print(f"ledger: {path}. Check it: gpusolver replay {path} --verify", markup=False)
 
 
-def _words(text: str) -> tuple[str, ...]:
+def words(text: str) -> tuple[str, ...]:
+    """The words between commas."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _repetitions(text: str, problems: tuple[str, ...]) -> dict[str, int]:
+def repetitions_of(text: str, problems: tuple[str, ...]) -> dict[str, int]:
     """`3` for all problems, or `kb_matmul_scalar=3,matmul=2`."""
     if not text:
         return {}
     try:
         if "=" not in text:
             return dict.fromkeys(problems, int(text))
-        return {name: int(number) for name, _, number in (word.partition("=") for word in _words(text))}
+        return {name: int(number) for name, _, number in (word.partition("=") for word in words(text))}
     except ValueError:
         raise click.ClickException(
             str(BadInput(f"--repetitions: expected a number or problem=number by comma, found {text!r}"))

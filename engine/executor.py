@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from ..events.model import Cell, Event, Origin, RunRegistered, Statistics
+from ..events.model import Cell, Event, Origin, Policy, RunRegistered, Statistics
 from ..problems.contract import Problem
 
 
@@ -54,6 +54,10 @@ class Executor(Protocol):
 
     def statistics(self) -> Statistics | None:
         """The statistics that a run here must register; None where it is free to choose them."""
+        ...
+
+    def policy(self) -> Policy | None:
+        """The evolution policy that a run here must register; None where it is free to choose it."""
         ...
 
     def compare(self, question: Question, left: str, right: str, blocks: int, first: int = 0) -> Observation:

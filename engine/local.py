@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 
 from ..events.errors import ToolFailed
-from ..events.model import Event, Origin, RunRegistered, Statistics
+from ..events.model import Event, Origin, Policy, RunRegistered, Statistics
 from ..profilers.metrics import CHIPS
 from .executor import Observation, Question
 from .refereed import Bout, Fault, observed
@@ -64,6 +64,10 @@ class LocalExecutor:
 
     def statistics(self) -> Statistics | None:
         """Free to choose."""
+        return None
+
+    def policy(self) -> Policy | None:
+        """None: a run here may evolve as it likes."""
         return None
 
     def compare(self, question: Question, left: str, right: str, blocks: int, first: int = 0) -> Observation:

@@ -10,7 +10,7 @@ import msgspec
 
 from ..events.artifacts import digest
 from ..events.errors import BadInput
-from ..events.model import Cell, Event, Origin, RunRegistered, Statistics
+from ..events.model import Cell, Event, Origin, Policy, RunRegistered, Statistics
 from ..problems.sources import config_of
 from .executor import Observation, Question
 from .recording import Key, Recorded, Recording, cell_of, compare_key, extra_key, keys_of, sources_key, sweep_key
@@ -54,6 +54,10 @@ class RecordedExecutor:
     def statistics(self) -> Statistics | None:
         """Those that the recorded run registered: its samples were taken for their looks and their blocks."""
         return self._recording.registrations[self._run].statistics
+
+    def policy(self) -> Policy | None:
+        """The recorded run's: another order of asking would ask for pairs that were never measured."""
+        return self._recording.registrations[self._run].policy
 
     def compare(self, question: Question, left: str, right: str, blocks: int, first: int = 0) -> Observation:
         """Recorded samples of this ordered pair, the blocks of all looks at once."""

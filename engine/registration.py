@@ -10,21 +10,33 @@ from importlib.resources.abc import Traversable
 from itertools import product
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from .. import __version__
 from ..events.errors import BadInput
-from ..events.model import Bounds, Cell, ClaimRegistered, Policy, ProblemDeclared, RunRegistered, Statistics
+from ..events.model import (
+    Bounds,
+    Cell,
+    ClaimRegistered,
+    Event,
+    Experience,
+    Policy,
+    ProblemDeclared,
+    RuleSeeded,
+    RunRegistered,
+    Statistics,
+)
 from ..problems.contract import CONTRACTS, declared, load
 from ..projections.cell import arm_policy
 from .executor import Executor
+from .experience import PREFIX, PROPOSING, learnt
 from .generators.chain import Chain
 from .generators.registry import DEFAULT, check_names
 from .rules import rules
 
 REFERENCE_BATCH = ("kb_softmax", "kb_layernorm", "kb_reduce", "kb_matmul_scalar")
-POLICY = Policy(credible_num=19, credible_den=20)
+POLICY = Policy(credible_num=19, credible_den=20, patience=4, order="value")
 STATISTICS = Statistics(
     blocks=320,
     tail_num=1,
@@ -49,13 +61,16 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     pool: str = "flags"
     rounds: int = 12
     rules: str = "seed"
+    propose: bool = False
     repetitions: Mapping[str, int] = {}
     seed: int = 0
     generators: tuple[str, ...] = DEFAULT
 
 
-def register(run: str, request: RunRequest, executor: Executor) -> RunRegistered:
-    """The registration of a run; BadInput for what `check_request` refuses."""
+def register(
+    run: str, request: RunRequest, executor: Executor, experience: Experience | UnsetType = UNSET
+) -> RunRegistered:
+    """The registration of a run, which names what its table was learnt from; BadInput for what `check_request` refuses."""
     check_request(request)
     chain = None if request.generators == DEFAULT else Chain(request.generators)
     problems = tuple(_declared(name, request, chain) for name in dict.fromkeys(request.problems))
@@ -67,13 +82,14 @@ def register(run: str, request: RunRequest, executor: Executor) -> RunRegistered
         max_rounds=request.rounds,
         plan=_plan(request),
         problems=problems,
-        policy=POLICY,
-        # A recorded run can only be judged as its samples were taken.
+        # A recorded run can only ask for what was measured, and be judged as its samples were taken.
+        policy=executor.policy() or POLICY,
         statistics=executor.statistics() or STATISTICS,
         claims=tuple(_claims(request)),
         code=code_digests(),
         environment=environment(executor) | ({} if chain is None else chain.facts()),
         generators=UNSET if chain is None else chain.names,
+        experience=experience,
     )
 
 
@@ -83,9 +99,18 @@ def _declared(name: str, request: RunRequest, chain: Chain | None) -> ProblemDec
     found = declared(problem, request.pool)
     if chain is None:
         return found
-    asked = {rule.prescription for rule in rules(request.rules) if rule.prescription is not None}
+    seeded = (event.rule for event in table_of("run1", request)[0] if isinstance(event, RuleSeeded))
+    asked = {rule.prescription for rule in seeded if rule.prescription is not None}
     served = (p for p in asked if chain.serves(problem, request.pool, request.contracts, p))
     return replace(found, prescriptions=tuple(sorted(served)))
+
+
+def table_of(run: str, request: RunRequest) -> tuple[tuple[Event, ...], Experience | UnsetType]:
+    """The events that make up the run's table, and the ledger that it was learnt from where there is one."""
+    if not request.rules.startswith(PREFIX):
+        return tuple(RuleSeeded(run=run, rule=rule) for rule in rules(request.rules)), UNSET
+    found = learnt(request.rules, run, request.seed, PROPOSING if request.propose else None)
+    return found.events, found.experience
 
 
 def environment(executor: Executor) -> dict[str, str]:
@@ -130,8 +155,10 @@ def check_request(request: RunRequest) -> None:
         load(name)
     for arm in request.arms:
         arm_policy(arm)
-    rules(request.rules)
     check_names(request.generators)
+    if request.propose and not request.rules.startswith(PREFIX):
+        raise BadInput(f"--propose: expected --rules from:LEDGER to learn from, found --rules {request.rules}")
+    table_of("run1", request)
     unknown = [c for c in request.contracts if c not in CONTRACTS]
     if unknown:
         raise BadInput(f"--contract: expected some of {', '.join(CONTRACTS)}; found {', '.join(unknown)}")

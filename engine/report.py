@@ -108,7 +108,7 @@ def _arms(found: tuple[AblationRow, ...]) -> Table:
     made.add_column("stopped by", no_wrap=True)
     for row in found:
         for index, arm in enumerate(row.arms):
-            made.add_row(_place(row.group) if index == 0 else "", plain(arm.arm), *_arm(arm))
+            made.add_row(place(row.group) if index == 0 else "", plain(arm.arm), *_arm(arm))
             for rule in arm.retired:
                 made.add_row(*[""] * 6, f"- {plain(rule)}", style="dim")
     return made
@@ -124,7 +124,7 @@ def legible(text: str) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
-def _place(group: Group) -> str:
+def place(group: Group) -> str:
     """Problem, with what differs from the default beside it."""
     contract = "" if group.contract == "tf32-allowed" else f" {group.contract}"
     pool = "" if group.pool == "flags" else f" pool {group.pool}"
@@ -142,7 +142,7 @@ def _signals(view: RunView) -> Table:
     for state in view.cells.values():
         if state.cell.arm != "on" or state.cell.repetition != 1:
             continue
-        kernels = {state.start: _place(group_of(state.cell))}
+        kernels = {state.start: place(group_of(state.cell))}
         kernels.setdefault(state.incumbent, "  winner")
         for source, name in kernels.items():
             seen = state.signals.get(source or "", {})
@@ -162,7 +162,7 @@ def _ratios(found: tuple[AblationRow, ...], title: str, columns: dict[str, str])
     made = table(title, ("problem",), columns.values())
     for row in found:
         if row.head_to_heads:
-            made.add_row(_place(row.group), *(_ratio(row.head_to_heads.get(key)) for key in columns))
+            made.add_row(place(row.group), *(_ratio(row.head_to_heads.get(key)) for key in columns))
     return made
 
 

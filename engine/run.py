@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import UnsetType
 
 from ..events.errors import BadInput
-from ..events.model import Cell, Event, RuleSeeded, RunRegistered, RunStopped
+from ..events.model import Cell, Event, RunRegistered, RunStopped
 from ..events.writer import LedgerWriter
 from ..problems.contract import load
 from ..profilers import artifacts as shapes
@@ -19,8 +19,7 @@ from .finals import Finals
 from .generators.chain import Chain
 from .loop import CellLoop
 from .measuring import Bench
-from .registration import RunRequest, code_digests, register
-from .rules import rules
+from .registration import RunRequest, code_digests, register, table_of
 
 Watch = Callable[[int, int, str], None]
 
@@ -42,10 +41,11 @@ class Run:
                 f"{self._ledger.path}: {unfinished[-1]} is unfinished. Go on with --resume, or name another --ledger."
             )
         self._run = f"run{len(views) + 1}"
-        registration = register(self._run, request, self._executor)
+        table, experience = table_of(self._run, request)
+        registration = register(self._run, request, self._executor, experience)
         self._executor.check(registration)
         # Together, so that a resumed run has the very table that was chosen.
-        self._append(registration, *(RuleSeeded(run=self._run, rule=rule) for rule in rules(request.rules)))
+        self._append(registration, *table)
         return self._play()
 
     def resume(self) -> RunView:

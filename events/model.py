@@ -83,7 +83,7 @@ class Context(Value, frozen=True):
 
 
 class ClauseSeen(Value, frozen=True):
-    """A clause and the value that satisfied it."""
+    """A clause and the value that it saw; satisfied by it, but in the arm `random`."""
 
     signal: str
     op: Operator
@@ -99,10 +99,10 @@ class Abstained(Value, frozen=True):
 
 
 class Blocked(Value, frozen=True):
-    """A rule whose clauses may hold but which may not fire: guard, contract, no_variant, retired or tabu."""
+    """A rule whose clauses may hold but which may not fire: guard, contract, no_variant, retired, spent or tabu."""
 
     rule: str
-    reason: Literal["guard", "contract", "no_variant", "retired", "tabu"]
+    reason: Literal["guard", "contract", "no_variant", "retired", "spent", "tabu"]
 
 
 # --- what is registered before the first measurement ------------------------------------------------------------------
@@ -141,10 +141,16 @@ class Cell(Value, frozen=True):
 
 
 class Policy(Value, frozen=True):
-    """Evolution policy: retire (promote) when the one-sided credible bound at credible_num/credible_den passes 1/2."""
+    """Evolution policy: retire (promote) when the one-sided credible bound at credible_num/credible_den passes 1/2.
+
+    `patience`: after so many rounds on one incumbent without a FASTER a rule is passed over there (UNSET: never). `order` "value":
+    within a tier by expected log-gain per GPU second, so that neither a position in a file nor a promotion decides (UNSET: they do).
+    """
 
     credible_num: int
     credible_den: int
+    patience: int | UnsetType = UNSET
+    order: Literal["value"] | UnsetType = UNSET
 
 
 class Bounds(Value, frozen=True):
@@ -175,6 +181,22 @@ class Statistics(Value, frozen=True):
     bounds: Bounds | UnsetType = UNSET
 
 
+class Proposing(Value, frozen=True):
+    """Bounds of a proposed rule, fixed beforehand: problems that must speak for its clause, and the least share of successes it keeps."""
+
+    support: int
+    purity_num: int
+    purity_den: int
+
+
+class Experience(Value, frozen=True):
+    """The ledger that a run's table and evidence were learnt from: its first `events` events, ending with `head`."""
+
+    head: str
+    events: int
+    proposing: Proposing | None
+
+
 class ClaimRegistered(Value, frozen=True):
     """A claim on the median ratio of `comparison`, rounded half up to `decimals`, in every repetition."""
 
@@ -202,6 +224,15 @@ class Chip(Value, frozen=True):
     compute_capability: str
     peaks_tflops: dict[str, float]
     dram_gbps: float
+
+
+class Separation(Value, frozen=True):
+    """Successes and failures at which a rule's clauses hold (kept), and at which they do not (lost, avoided)."""
+
+    kept_successes: int
+    kept_failures: int
+    lost_successes: int
+    avoided_failures: int
 
 
 class Interval(Value, frozen=True):
@@ -333,6 +364,7 @@ class RunRegistered(Event, frozen=True, tag=True):
     code: dict[str, str]
     environment: dict[str, str]
     generators: tuple[str, ...] | UnsetType = UNSET
+    experience: Experience | UnsetType = UNSET
 
 
 class RuleSeeded(Event, frozen=True, tag=True):
@@ -550,20 +582,35 @@ class RulePromoted(Event, frozen=True, tag=True):
 
 
 class RuleProposed(Event, frozen=True, tag=True):
-    """A rule suggested by recorded outcomes; may not fire until admitted."""
+    """A rule suggested by another ledger's outcomes; may not fire until admitted. `parent` names the rule that it narrows.
 
-    cell: Cell
+    `learnt` counts (problem, incumbent) of the half that it was learnt from, `shadow` rounds of the half that it was not.
+    """
+
+    run: str
     rule: Rule
-    firings: tuple[str, ...]
+    parent: str | None
+    learnt: Separation
+    shadow: Separation
 
 
 class RuleAdmitted(Event, frozen=True, tag=True):
-    """A proposed rule that passed its shadow test on firings it was not learnt from."""
+    """A proposed rule that passed its shadow test: from here on a row of the run's table."""
 
-    cell: Cell
+    run: str
     rule: str
     rule_version: int
-    firings: tuple[str, ...]
+
+
+class EvidenceCarried(Event, frozen=True, tag=True):
+    """What another ledger says of a rule in one context: the problems that it helped at least once, and those that it never did."""
+
+    run: str
+    rule: str
+    rule_version: int
+    context: Context
+    helped: tuple[str, ...]
+    failed: tuple[str, ...]
 
 
 class RunStopped(Event, frozen=True, tag=True):
@@ -721,6 +768,7 @@ AnyEvent = (
     | RulePromoted
     | RuleProposed
     | RuleAdmitted
+    | EvidenceCarried
     | RunStopped
     | HeadToHead
     | ClaimStated

@@ -10,6 +10,7 @@ from . import __version__
 
 _COMMANDS = {
     "run": ("gpusolver.engine.cli", "run_command"),
+    "ablate": ("gpusolver.engine.cli_ablate", "ablate_command"),
     "explain": ("gpusolver.engine.cli_measure", "explain_command"),
     "qualify": ("gpusolver.engine.cli_measure", "qualify_command"),
     "reproduce": ("gpusolver.engine.cli_reproduce", "reproduce_command"),
@@ -20,6 +21,7 @@ _COMMANDS = {
     "prove": ("gpusolver.engine.cli_seal", "prove_command"),
     "check-proof": ("gpusolver.replay.seal_cli", "check_proof_command"),
     "diff": ("gpusolver.replay.cli_diff", "diff_command"),
+    "transfer": ("gpusolver.replay.cli_transfer", "transfer_command"),
     "doctor": ("gpusolver.engine.cli_doctor", "doctor_command"),
 }
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from fractions import Fraction
+
 import msgspec
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ..events.errors import BadInput, UnreadableLedger
@@ -12,6 +16,7 @@ from ..events.model import (
     Context,
     Credit,
     Event,
+    EvidenceCarried,
     KernelGated,
     KernelGenerated,
     NoiseFloorMeasured,
@@ -28,18 +33,35 @@ from ..events.model import (
     RuleRetired,
     RunStopped,
     Statistics,
+    cell_stream,
 )
 from .confidence import confidence, promotes, retires
-from .matcher import Match, RuleVersion, Silenced, Situation, in_order, match, standing_block
+from .matcher import (
+    Match,
+    RuleVersion,
+    Silenced,
+    Situation,
+    draw,
+    in_order,
+    match,
+    newest,
+    predicted_gain,
+    standing_block,
+)
+from .worth import Record, by_worth, worth
 
 INTERRUPTIONS_ALLOWED = 3
 
 
 class Arm(msgspec.Struct, frozen=True, kw_only=True):
-    """The policy that an arm's name stands for: `on` evolves and `off` does not; `+tabu` adds the memory of inert firings."""
+    """The policy that an arm's name stands for: `on` evolves and `off` does not; `+tabu` adds the memory of inert firings.
+
+    `random` draws among the prescriptions by the registered seed, and asks no clause.
+    """
 
     evolves: bool
     tabu: bool
+    random: bool = False
 
 
 class CellPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +75,8 @@ class CellPlan(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy
     statistics: Statistics
     max_rounds: int
+    seed: int = 0
+    carried: tuple[EvidenceCarried, ...] = ()
 
 
 class Credited(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,10 +124,12 @@ class CellState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def arm_policy(name: str) -> Arm:
-    """Read an arm's name (`off`, `on`, `off+tabu`, `on+tabu`); BadInput for any other."""
+    """Read an arm's name (`off`, `on`, `off+tabu`, `on+tabu`, `random`); BadInput for any other."""
+    if name == "random":
+        return Arm(evolves=False, tabu=False, random=True)
     base, *more = name.split("+")
     if base not in ("off", "on") or more not in ([], ["tabu"]):
-        raise BadInput(f"arm {name!r}: expected off, on, off+tabu or on+tabu; correct the plan's arms")
+        raise BadInput(f"arm {name!r}: expected off, on, off+tabu, on+tabu or random; correct the plan's arms")
     return Arm(evolves=base == "on", tabu=bool(more))
 
 
@@ -163,7 +189,7 @@ def fold(state: CellState, event: Event) -> CellState:
 def ask(plan: CellPlan, state: CellState, context: Context) -> Match:
     """The rule table's answer on the incumbent's latest signals; `context` is the incumbent's (replay/FORMAT.md 6.5)."""
     arm = arm_policy(plan.cell.arm)
-    signals = {} if state.incumbent is None else state.signals.get(state.incumbent, {})
+    signals = _signals(state)
     tabu = {rule for rule, incumbent in state.inert if incumbent == state.incumbent} if arm.tabu else set()
     situation = Situation(
         chip=plan.chip,
@@ -171,10 +197,68 @@ def ask(plan: CellPlan, state: CellState, context: Context) -> Match:
         context=context,
         prescriptions=tuple(p for p in plan.problem.prescriptions if (p, state.incumbent) not in state.unserved),
         evolves=arm.evolves,
-        retired=state.retired,
+        retired=_silenced(plan, state),
         tabu=tabu,
+        spent=_spent(plan, state),
     )
-    return match(in_order(plan.rules, state.promoted), signals, situation)
+    if arm.random:
+        drawn = f"{plan.seed}:{cell_stream(plan.run, plan.cell)}:{len(state.rounds) + 1}"
+        return draw(newest(plan.rules), drawn, signals, situation)
+    return match(_asked(plan, state), signals, situation)
+
+
+def _asked(plan: CellPlan, state: CellState) -> tuple[Rule, ...]:
+    """The rules in the order that the registered policy asks them in."""
+    if plan.policy.order == UNSET:
+        return in_order(plan.rules, _promoted(plan, state))
+    signals = _signals(state)
+    prior = 4 * plan.statistics.blocks * max(1, _ns(signals))
+    evolves = arm_policy(plan.cell.arm).evolves
+    return by_worth(
+        (
+            rule,
+            worth(
+                predicted_gain(rule.gain, signals, plan.chip),
+                _record(plan, state, rule) if evolves else Record(),
+                prior,
+            ),
+        )
+        for rule in newest(plan.rules)
+    )
+
+
+def _record(plan: CellPlan, state: CellState, rule: Rule) -> Record:
+    """What the cell has seen of a rule, over all contexts, beside what was carried into it."""
+    successes, failures, _ = weighed(plan, state, rule.name, rule.version)
+    costs = tuple(
+        2 * judged.interval.blocks * (_time(state, judged.incumbent) + _time(state, judged.candidate))
+        for judged in state.rounds
+        if (judged.rule, judged.rule_version) == (rule.name, rule.version) and judged.interval is not None
+    )
+    return Record(successes=successes, failures=failures, costs_ns=costs)
+
+
+def _spent(plan: CellPlan, state: CellState) -> set[str]:
+    """Rules whose rounds on the incumbent, none of them FASTER, have reached the registered patience."""
+    if isinstance(plan.policy.patience, UnsetType):
+        return set()
+    rounds = Counter(
+        judged.rule for judged in state.rounds if judged.incumbent == state.incumbent and judged.verdict != "FASTER"
+    )
+    return {rule for rule, times in rounds.items() if times >= plan.policy.patience}
+
+
+def _signals(state: CellState) -> dict[str, float]:
+    return {} if state.incumbent is None else state.signals.get(state.incumbent, {})
+
+
+def _time(state: CellState, source: str) -> int:
+    return _ns(state.signals.get(source, {}))
+
+
+def _ns(signals: dict[str, float]) -> int:
+    """Whole nanoseconds, as the samples were: `time_us` is such a number over 1000. Exact, so that no value overflows."""
+    return max(0, round(Fraction(signals.get("time_us", 0.0)) * 1000))
 
 
 def live_rules(plan: CellPlan, state: CellState, context: Context) -> tuple[Rule, ...]:
@@ -183,10 +267,10 @@ def live_rules(plan: CellPlan, state: CellState, context: Context) -> tuple[Rule
 
     Only these need to be measured for, so that a retirement makes the next profile cheaper. Arms that do not evolve retire none.
     """
-    silenced = state.retired if arm_policy(plan.cell.arm).evolves else frozenset[Silenced]()
+    silenced = _silenced(plan, state) if arm_policy(plan.cell.arm).evolves else frozenset[Silenced]()
     return tuple(
         rule
-        for rule in in_order(plan.rules, state.promoted)
+        for rule in in_order(plan.rules, _promoted(plan, state))
         if (rule.name, rule.version, context) not in silenced
         and standing_block(rule, plan.chip, plan.cell.contract, plan.problem.prescriptions) is None
     )
@@ -202,7 +286,7 @@ def decide(plan: CellPlan, state: CellState) -> tuple[RuleRetired | RulePromoted
     judged = state.rounds[-1]
     name, version, context = judged.rule, judged.rule_version, state.fired[judged.firing].context
     decisions: list[RuleRetired | RulePromoted] = []
-    successes, failures, firings = evidence(state, name, version, context)
+    successes, failures, firings = weighed(plan, state, name, version, context)
     if (name, version, context) not in state.retired and retires(successes, failures, plan.policy):
         decisions.append(
             RuleRetired(
@@ -216,8 +300,8 @@ def decide(plan: CellPlan, state: CellState) -> tuple[RuleRetired | RulePromoted
                 firings=firings,
             )
         )
-    successes, failures, firings = evidence(state, name, version)
-    if (name, version) not in state.promoted and promotes(successes, failures, plan.policy):
+    successes, failures, firings = weighed(plan, state, name, version)
+    if (name, version) not in _promoted(plan, state) and promotes(successes, failures, plan.policy):
         decisions.append(
             RulePromoted(
                 cell=plan.cell,
@@ -243,6 +327,38 @@ def evidence(
     ]
     successes = sum(entry.credit == "success" for entry in counted)
     return successes, len(counted) - successes, tuple(entry.firing for entry in counted)
+
+
+def weighed(
+    plan: CellPlan, state: CellState, rule: str, rule_version: int, context: Context | None = None
+) -> tuple[int, int, tuple[str, ...]]:
+    """As `evidence`, with the trials that were carried into the run added to both counts; the firings are the cell's own."""
+    successes, failures, firings = evidence(state, rule, rule_version, context)
+    helped, failed = _carried(plan, rule, rule_version, context)
+    return successes + helped, failures + failed, firings
+
+
+def _carried(plan: CellPlan, rule: str, rule_version: int, context: Context | None = None) -> tuple[int, int]:
+    counted = [
+        entry
+        for entry in plan.carried
+        if (entry.rule, entry.rule_version) == (rule, rule_version) and context in (None, entry.context)
+    ]
+    return sum(len(entry.helped) for entry in counted), sum(len(entry.failed) for entry in counted)
+
+
+def _silenced(plan: CellPlan, state: CellState) -> frozenset[Silenced]:
+    """What the cell retired, and what the carried trials alone retire."""
+    places = {(entry.rule, entry.rule_version, entry.context) for entry in plan.carried}
+    return state.retired | {place for place in places if retires(*_carried(plan, *place), plan.policy)}
+
+
+def _promoted(plan: CellPlan, state: CellState) -> frozenset[RuleVersion]:
+    """What the cell promoted, and what the carried trials alone promote; in an arm that does not evolve, nothing."""
+    versions = {(entry.rule, entry.rule_version) for entry in plan.carried}
+    if not arm_policy(plan.cell.arm).evolves:
+        return state.promoted
+    return state.promoted | {version for version in versions if promotes(*_carried(plan, *version), plan.policy)}
 
 
 def next_attempt(state: CellState) -> tuple[int, int]:

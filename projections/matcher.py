@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
+from hashlib import sha256
 from typing import Literal
 
 import msgspec
@@ -13,7 +14,7 @@ from ..events.model import Abstained, Blocked, Chip, Clause, ClauseSeen, Context
 
 RuleVersion = tuple[str, int]
 Silenced = tuple[str, int, Context]
-Reason = Literal["guard", "contract", "no_variant", "retired", "tabu"]
+Reason = Literal["guard", "contract", "no_variant", "retired", "spent", "tabu"]
 Signals = Mapping[str, float]
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -41,8 +42,8 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """All that decides whether a rule whose clauses hold may fire.
 
-    `retired` counts only where `evolves`; `tabu` names the rules whose firing on this very incumbent ended inert
-    (empty in arms without tabu).
+    `retired` and `spent` count only where `evolves`; `tabu` names the rules whose firing on this very incumbent ended inert
+    (empty in arms without tabu), `spent` those that had as many rounds on it as the policy's patience, and no FASTER.
     """
 
     chip: Chip
@@ -52,19 +53,25 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     evolves: bool
     retired: Collection[Silenced]
     tabu: Collection[str]
+    spent: Collection[str] = ()
 
 
 def in_order(rules: Iterable[Rule], promoted: Collection[RuleVersion]) -> tuple[Rule, ...]:
     """The rules as they are asked: (tier, promoted first, position, name), of each name the highest version only."""
-    newest: dict[str, Rule] = {}
-    for rule in rules:
-        if rule.name not in newest or newest[rule.name].version < rule.version:
-            newest[rule.name] = rule
 
     def key(rule: Rule) -> tuple[int, bool, int, str]:
         return (rule.tier, (rule.name, rule.version) not in promoted, rule.position, rule.name)
 
-    return tuple(sorted(newest.values(), key=key))
+    return tuple(sorted(newest(rules), key=key))
+
+
+def newest(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Of each name the highest version."""
+    found: dict[str, Rule] = {}
+    for rule in rules:
+        if rule.name not in found or found[rule.name].version < rule.version:
+            found[rule.name] = rule
+    return tuple(found.values())
 
 
 def match(rules_in_order: Iterable[Rule], signals: Signals, situation: Situation) -> Match:
@@ -90,6 +97,25 @@ def match(rules_in_order: Iterable[Rule], signals: Signals, situation: Situation
             predicted_gain=predicted_gain(rule.gain, signals, situation.chip),
         )
     return Match(fired=None, clauses=(), abstained=tuple(abstained), blocked=tuple(blocked), predicted_gain=1.0)
+
+
+def draw(rules: Iterable[Rule], drawn: str, signals: Signals, situation: Situation) -> Match:
+    """The first rule with a prescription, in an order that the text `drawn` gives, that nothing standing blocks.
+
+    Its clauses need not hold: they are told, with the values seen, as far as their signals are there (replay/FORMAT.md 6.6).
+    """
+    order = sorted(rules, key=lambda rule: sha256(f"{drawn}:{rule.name}".encode()).digest())
+    blocked: list[Blocked] = []
+    for rule in order:
+        if rule.stop:
+            continue
+        reason = standing_block(rule, situation.chip, situation.contract, situation.prescriptions)
+        if reason is None:
+            seen = tuple(_seen(clause, signals) for clause in rule.clauses if clause.signal in signals)
+            gain = predicted_gain(rule.gain, signals, situation.chip)
+            return Match(fired=rule, clauses=seen, abstained=(), blocked=tuple(blocked), predicted_gain=gain)
+        blocked.append(Blocked(rule=rule.name, reason=reason))
+    return Match(fired=None, clauses=(), abstained=(), blocked=tuple(blocked), predicted_gain=1.0)
 
 
 def answers(
@@ -130,11 +156,16 @@ def predicted_gain(gain: Gain, signals: Signals, chip: Chip) -> float:
         divisor = signals.get(gain.signal)
         value = 1 / divisor if divisor else None
     elif gain.form == "amdahl" and gain.signal is not None and gain.signal in signals:
-        share = 1.0 if gain.share is UNSET else min(1.0, signals.get(gain.share, 1.0))
+        share = 1.0 if gain.share is UNSET else max(0.0, min(1.0, signals.get(gain.share, 1.0)))
         value = 1 / ((1 - share) + share / max(1.0, signals[gain.signal]))
     elif gain.form == "peak_ratio" and gain.over is not None and gain.under is not None:
         value = _peak_ratio(chip, gain.over, gain.under)
     return gain.cap if value is None else min(gain.cap, value)
+
+
+def satisfied(clauses: Iterable[Clause], signals: Signals) -> bool:
+    """Whether every clause holds, which one over a missing signal does not."""
+    return all(c.signal in signals and _COMPARE[c.op](signals[c.signal], c.threshold) for c in clauses)
 
 
 def _present_clauses_hold(clauses: Iterable[Clause], signals: Signals) -> bool:
@@ -156,6 +187,8 @@ def _block(rule: Rule, situation: Situation) -> Reason | None:
         return standing
     if situation.evolves and (rule.name, rule.version, situation.context) in situation.retired:
         return "retired"
+    if situation.evolves and rule.name in situation.spent:
+        return "spent"
     if rule.name in situation.tabu:
         return "tabu"
     return None

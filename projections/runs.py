@@ -13,9 +13,12 @@ from ..events.model import (
     ClaimStated,
     DeviceCalibrated,
     Event,
+    EvidenceCarried,
     HeadToHead,
     ProblemDeclared,
     Rule,
+    RuleAdmitted,
+    RuleProposed,
     RuleSeeded,
     RunRegistered,
     RunStopped,
@@ -38,11 +41,13 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunView(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a ledger; `cells` is keyed by stream, `rules` and comparisons stand in recorded order."""
+    """One run of a ledger; `cells` is keyed by stream, `rules` (seeded, then admitted) and comparisons stand in recorded order."""
 
     run: str
     registration: RunRegistered | None = None
     rules: tuple[Rule, ...] = ()
+    proposed: tuple[RuleProposed, ...] = ()
+    carried: tuple[EvidenceCarried, ...] = ()
     calibration: DeviceCalibrated | None = None
     cells: dict[str, CellState] = {}
     head_to_heads: tuple[HeadToHead, ...] = ()
@@ -88,6 +93,8 @@ def cell_plan(view: RunView, cell: Cell) -> CellPlan:
         policy=registration.policy,
         statistics=registration.statistics,
         max_rounds=registration.max_rounds,
+        seed=registration.seed,
+        carried=view.carried,
     )
 
 
@@ -130,6 +137,15 @@ def _in_run(view: RunView, event: Event) -> RunView:
             return replace(view, registration=event)
         case RuleSeeded():
             return replace(view, rules=(*view.rules, event.rule))
+        case RuleProposed():
+            return replace(view, proposed=(*view.proposed, event))
+        case RuleAdmitted():
+            admitted = (
+                p.rule for p in view.proposed if (p.rule.name, p.rule.version) == (event.rule, event.rule_version)
+            )
+            return replace(view, rules=(*view.rules, *admitted))
+        case EvidenceCarried():
+            return replace(view, carried=(*view.carried, event))
         case DeviceCalibrated():
             return replace(view, calibration=event)
         case HeadToHead():

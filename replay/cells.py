@@ -26,7 +26,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 def walk(setting: Setting, script: Script, findings: Findings) -> Ended:
     """Check every round of the cell and its end. A disagreement is reported once and the recorded value carried on."""
-    state = State()
+    state = State(setting.carried, setting.run.policy)
     checker = Checker(setting, state, findings)
     previous: Round | None = None
     started = False
@@ -163,8 +163,7 @@ class _Step:
     def _credited(self) -> None:
         r, state = self._round, self._state
         judged, fired = cast(RoundJudged, r.judged), cast(RuleFired, r.fired)
-        if judged.inert:
-            state.inert.add((judged.rule, judged.incumbent))
+        state.account(judged)
         state.incumbent = judged.next_incumbent
         state.evidence.credit((judged.rule, judged.rule_version), fired.context, judged.credit, fired.firing)
         with self._findings.derivation(r.seqs["judged"], "evolution"):

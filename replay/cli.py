@@ -9,6 +9,7 @@ import msgspec
 
 from ..events.errors import GpuSolverError
 from .cli_counterfactual import counterfactual, print_counterfactual
+from .experience import check_experience
 from .finals import ClaimView
 from .findings import encodable, printable
 from .seal import Anchors, read_note
@@ -37,11 +38,14 @@ _MOST_FINDINGS = 50
 @click.option(
     "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes for a check without --verify."
 )
+@click.option(
+    "--experience", metavar="LEDGER", help="The ledger that a run's table was learnt from, to derive that again."
+)
 @click.option("--json", "as_json", is_flag=True, help="Write the whole report as JSON.")
 @click.pass_context
 def replay_command(
     context: click.Context, ledger: str, deep: bool, head: str | None, checkpoints: tuple[str, ...], vkey: str | None,
-    origin: str | None, file_digest: str | None, played: str | None, jobs: int, as_json: bool,
+    origin: str | None, file_digest: str | None, played: str | None, experience: str | None, jobs: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Replay LEDGER: check its chain and artifacts, print its rules, rounds, claims and examinations.
 
@@ -50,6 +54,7 @@ def replay_command(
     try:
         anchors = Anchors(checkpoints=tuple(map(read_note, checkpoints)), vkey=vkey, file_digest=file_digest)
         report = verify(ledger, deep, head=head, anchors=anchors, origin=origin, jobs=jobs)
+        report = _with_experience(report, ledger, experience) if deep else report
         other = None if played is None else counterfactual(ledger, played, len(report.findings))
     except GpuSolverError as error:
         unreadable(context, error, as_json)
@@ -60,6 +65,12 @@ def replay_command(
     else:
         _print_report(report)
     context.exit(1 if report.findings else 0)
+
+
+def _with_experience(report: Report, ledger: str, experience: str | None) -> Report:
+    findings, notes = check_experience(ledger, experience)
+    found = sorted((*report.findings, *findings), key=lambda finding: finding.seq)
+    return msgspec.structs.replace(report, findings=tuple(found), notes=(*report.notes, *notes))
 
 
 def unreadable(context: click.Context, error: GpuSolverError, as_json: bool) -> NoReturn:

@@ -7,12 +7,23 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 import msgspec
+from msgspec.structs import replace
 
-from ..events.model import Cell, Context, DeviceCalibrated, ProblemDeclared, RoundJudged, Rule, RunRegistered
+from ..events.model import (
+    Cell,
+    Context,
+    DeviceCalibrated,
+    EvidenceCarried,
+    ProblemDeclared,
+    RoundJudged,
+    Rule,
+    RunRegistered,
+)
 from . import derive_signals
 from .artifacts import Launches, Shelf
+from .asking import Asked, ask
 from .grammar import Round, Script
-from .matching import Decision, Question, match
+from .matching import Decision
 from .policy import Played
 from .runs import RunEvents
 from .side import ended, script
@@ -83,28 +94,48 @@ class Group(msgspec.Struct, frozen=True):
     device: DeviceCalibrated
     table: tuple[Rule, ...]
     shelf: Shelf
+    carried: tuple[EvidenceCarried, ...] = ()
 
 
 Key = tuple[str, str | None]
 Measured = tuple[str, Round]
 
 
+class Taught(msgspec.Struct, frozen=True):
+    """What a cell is played with in place of what its run registered."""
+
+    table: tuple[Rule, ...]
+    carried: tuple[EvidenceCarried, ...]
+
+
 def play(run: RunEvents, policy: Played, shelf: Shelf) -> Iterator[CellPlayed]:
     """Every cell of a run that has begun, in the order of the plan."""
-    if run.registered is None:
-        return
-    registered = run.registered[1]
-    scripts = {stream: script(run, stream) for stream in run.planned if stream in run.cells}
-    for stream, own in scripts.items():
-        cell = run.planned[stream]
-        try:
-            problem = next(p for p in registered.problems if p.name == cell.problem)
-            group = Group(registered, problem, run.devices[0][1], run.table(), shelf)
-            pool = _Pool(stream, own, _others(stream, run.planned, scripts))
-            yield _Play(stream, cell, group, policy, pool).outcome(own)
-        except Exception as error:  # noqa: BLE001 - a damaged cell may raise anything, and must not stop the others
-            nothing = Course((), None, "", None)
-            yield CellPlayed(stream, nothing, nothing, None, None, (), None, f"{type(error).__name__}: {error}")
+    taught = Taught(run.table(), run.carries())
+    scripts = scripts_of(run)
+    for stream in scripts:
+        yield play_cell(run, stream, scripts, policy, shelf, taught)
+
+
+def scripts_of(run: RunEvents) -> dict[str, Script]:
+    """The cells that have begun, in the order of the plan."""
+    return {stream: script(run, stream) for stream in run.planned if stream in run.cells}
+
+
+def play_cell(
+    run: RunEvents, stream: str, scripts: dict[str, Script], policy: Played, shelf: Shelf, taught: Taught
+) -> CellPlayed:
+    """One cell under a policy and a table; what cannot be played says why."""
+    cell, own = run.planned[stream], scripts[stream]
+    try:
+        assert run.registered is not None  # there is no plan without
+        registered = run.registered[1]
+        problem = next(p for p in registered.problems if p.name == cell.problem)
+        group = Group(registered, problem, run.devices[0][1], taught.table, shelf, taught.carried)
+        pool = _Pool(stream, own, _others(stream, run.planned, scripts))
+        return _Play(stream, cell, group, policy, pool).outcome(own)
+    except Exception as error:  # noqa: BLE001 - a damaged cell may raise anything, and must not stop the others
+        nothing = Course((), None, "", None)
+        return CellPlayed(stream, nothing, nothing, None, None, (), None, f"{type(error).__name__}: {error}")
 
 
 def _others(stream: str, planned: dict[str, Cell], scripts: dict[str, Script]) -> list[tuple[str, Script]]:
@@ -162,8 +193,17 @@ class _Play:
     def __init__(self, stream: str, cell: Cell, group: Group, policy: Played, pool: _Pool) -> None:
         self._stream, self._cell, self._at, self._policy, self._pool = stream, cell, group, policy, pool
         self._credible = policy.credible(group.run.policy)
+        self._asked = Asked(
+            table=group.table,
+            policy=self._credible,
+            evolves=policy.evolves,
+            tabu=policy.tabu,
+            chip=group.device.chip,
+            prescriptions=group.problem.prescriptions,
+            blocks=group.run.statistics.blocks,
+        )
         self._most = policy.max_rounds or group.run.max_rounds
-        self._state = State()
+        self._state = State(group.carried, self._credible)
 
     def outcome(self, own: Script) -> CellPlayed:
         """Both courses, and where they part."""
@@ -208,20 +248,8 @@ class _Play:
         return steps, "rounds exhausted", None
 
     def _decide(self) -> Decision:
-        state, policy = self._state, self._policy
-        inert = frozenset(rule for rule, source in state.inert if source == state.incumbent)
-        return match(
-            self._at.table,
-            Question(
-                signals=state.signals.get(state.incumbent, {}),
-                chip=self._at.device.chip,
-                context=self._context(),
-                prescriptions=self._pool.offered(state.incumbent, self._at.problem.prescriptions),
-                promoted=frozenset(state.evidence.promoted) if policy.evolves else frozenset(),
-                retired=frozenset(state.evidence.retired) if policy.evolves else frozenset(),
-                tabu=inert if policy.tabu else frozenset(),
-            ),
-        )
+        offered = self._pool.offered(self._state.incumbent, self._at.problem.prescriptions)
+        return ask(replace(self._asked, prescriptions=offered), self._state, self._context())
 
     def _context(self) -> Context:
         digest = self._state.launches.get(self._state.incumbent)
@@ -234,8 +262,8 @@ class _Play:
         state, judged, context = self._state, cast(RoundJudged, round_.judged), self._context()
         key = (rule.name, rule.version)
         self._remember(round_)
-        if judged.inert:
-            state.inert.add((rule.name, state.incumbent))
+        # The round may have been recorded under another rule of the same prescription: it counts for the one that fires here.
+        state.account(replace(judged, rule=rule.name, rule_version=rule.version))
         state.evidence.credit(key, context, judged.credit, f"{self._stream}/{number}.1")
         state.incumbent = judged.next_incumbent
         if self._policy.evolves:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import comb
 
 import msgspec
 
-from ..events.model import Context, Credit, Policy
+from ..events.model import Context, Credit, EvidenceCarried, Policy
 from .matching import RuleKey
 
 EVOLVING = ("on", "on+tabu")
-ARMS = ("off", "off+tabu", *EVOLVING)
+RANDOM = "random"
+ARMS = ("off", "off+tabu", *EVOLVING, RANDOM)
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -30,12 +32,27 @@ _NOTHING = Tally(0, 0, ())
 
 
 class Evidence:
-    """A cell's credited outcomes, what they retired and what they promoted."""
+    """A cell's credited outcomes, what they retired and what they promoted.
 
-    def __init__(self) -> None:
+    What was `carried` into the run counts from the start, and under `policy` may have retired or promoted before the first round.
+    """
+
+    def __init__(self, carried: Iterable[EvidenceCarried] = (), policy: Policy | None = None) -> None:
         self._outcomes: dict[RuleKey, list[tuple[Context, Credit, str]]] = {}
+        self._before: dict[RuleKey, dict[Context, tuple[int, int]]] = {}
+        for entry in carried:
+            places = self._before.setdefault((entry.rule, entry.rule_version), {})
+            places[entry.context] = (len(entry.helped), len(entry.failed))
         self.retired: set[tuple[RuleKey, Context]] = set()
         self.promoted: set[RuleKey] = set()
+        if policy is not None:
+            self._begin(policy)
+
+    def _begin(self, policy: Policy) -> None:
+        for key, places in self._before.items():
+            self.retired |= {(key, context) for context in places if self.retirement(key, context, policy) is not None}
+            if self.promotion(key, policy) is not None:
+                self.promoted.add(key)
 
     def credit(self, key: RuleKey, context: Context, credit: Credit, firing: str) -> None:
         """Count one judged firing; a neutral one moves nothing."""
@@ -43,13 +60,18 @@ class Evidence:
             self._outcomes.setdefault(key, []).append((context, credit, firing))
 
     def tally(self, key: RuleKey, context: Context | None = None) -> Tally:
-        """The rule's outcomes in one context, or pooled over all."""
-        outcomes = self._outcomes.get(key)
-        if outcomes is None:
+        """The rule's outcomes in one context, or pooled over all, with what was carried; the firings are the cell's own."""
+        outcomes, before = self._outcomes.get(key), self._before.get(key)
+        if outcomes is None and before is None:
             return _NOTHING
-        counted = outcomes if context is None else [o for o in outcomes if o[0] == context]
+        counted = [o for o in outcomes or () if context in (None, o[0])]
+        helped, failed = self._carried(before or {}, context)
         successes = sum(1 for o in counted if o[1] == "success")
-        return Tally(successes, len(counted) - successes, tuple(o[2] for o in counted))
+        return Tally(successes + helped, len(counted) - successes + failed, tuple(o[2] for o in counted))
+
+    def _carried(self, before: dict[Context, tuple[int, int]], context: Context | None) -> tuple[int, int]:
+        counts = list(before.values()) if context is None else [before.get(context, (0, 0))]
+        return sum(helped for helped, _ in counts), sum(failed for _, failed in counts)
 
     def retirement(self, key: RuleKey, context: Context, policy: Policy) -> Tally | None:
         """The tally that silences the rule in this context now, if it does."""

@@ -34,6 +34,7 @@ Kind = Literal[
     "media type",
     "registration",
     "rule table",
+    "experience",
     "calibration",
     "order of events",
     "missing cell",

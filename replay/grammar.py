@@ -11,6 +11,7 @@ from ..events.model import (
     CountersCompared,
     DeviceCalibrated,
     Event,
+    EvidenceCarried,
     ExaminationRegistered,
     ExaminationStated,
     GeneratorAsked,
@@ -26,8 +27,10 @@ from ..events.model import (
     RoundAttempted,
     RoundInterrupted,
     RoundJudged,
+    RuleAdmitted,
     RuleFired,
     RulePromoted,
+    RuleProposed,
     RuleRetired,
     RulesAnswered,
     RuleSeeded,
@@ -98,7 +101,16 @@ _PLACES: dict[type[Event], tuple[int, int, str]] = {
 # What generators were asked stands behind the firing or, of an attempt that was cut off, behind the attempt alone.
 _ASKED, _FIRED = 1, 2
 _NOWHERE = (0, 0, "")
-OF_RUN: tuple[type[Event], ...] = (RunRegistered, RuleSeeded, DeviceCalibrated, HeadToHead, ClaimStated)
+OF_RUN: tuple[type[Event], ...] = (
+    RunRegistered,
+    RuleSeeded,
+    RuleProposed,
+    RuleAdmitted,
+    EvidenceCarried,
+    DeviceCalibrated,
+    HeadToHead,
+    ClaimStated,
+)
 OF_EXAM: tuple[type[Event], ...] = (
     ExaminationRegistered,
     KernelExamined,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
@@ -20,7 +21,7 @@ COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 RuleKey = tuple[str, int]
 Standing = Literal["guard", "contract", "no_variant"]
-Obstacle = Literal["guard", "contract", "no_variant", "retired", "tabu"]
+Obstacle = Literal["guard", "contract", "no_variant", "retired", "spent", "tabu"]
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -33,6 +34,7 @@ class Question(msgspec.Struct, frozen=True):
     promoted: frozenset[RuleKey]
     retired: frozenset[tuple[RuleKey, Context]]
     tabu: frozenset[str]
+    spent: frozenset[str] = frozenset()
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -46,19 +48,29 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 def ordered(table: Iterable[Rule], promoted: frozenset[RuleKey]) -> list[Rule]:
-    """Each name once, in its highest version, in the order of asking."""
-    highest: dict[str, Rule] = {}
+    """Each name once, in its highest version, in the order of asking by position."""
+    return sorted(highest(table), key=lambda r: (r.tier, (r.name, r.version) not in promoted, r.position, r.name))
+
+
+def highest(table: Iterable[Rule]) -> list[Rule]:
+    """Each name once, in its highest version."""
+    found: dict[str, Rule] = {}
     for rule in table:
-        if rule.name not in highest or highest[rule.name].version < rule.version:
-            highest[rule.name] = rule
-    return sorted(highest.values(), key=lambda r: (r.tier, (r.name, r.version) not in promoted, r.position, r.name))
+        if rule.name not in found or found[rule.name].version < rule.version:
+            found[rule.name] = rule
+    return list(found.values())
 
 
 def match(table: Iterable[Rule], asked: Question) -> Decision:
-    """Ask the rules in order until one fires."""
+    """Ask the rules in order of position until one fires."""
+    return first(ordered(table, asked.promoted), asked)
+
+
+def first(order: Iterable[Rule], asked: Question) -> Decision:
+    """Ask these rules, each name once, one after the other until one fires."""
     abstained: list[Abstained] = []
     blocked: list[Blocked] = []
-    for rule in ordered(table, asked.promoted):
+    for rule in order:
         missing = tuple(dict.fromkeys(c.signal for c in rule.clauses if c.signal not in asked.signals))
         if any(not holds(c, asked.signals) for c in rule.clauses if c.signal in asked.signals):
             continue
@@ -73,6 +85,20 @@ def match(table: Iterable[Rule], asked: Question) -> Decision:
             )
         blocked.append(Blocked(rule=rule.name, reason=reason))
     return Decision(None, (), tuple(abstained), tuple(blocked))
+
+
+def drawn(table: Iterable[Rule], place: str, asked: Question) -> Decision:
+    """The arm `random`: prescriptions in the order of the digests of place and name, the first that is at hand; no clause is asked."""
+    prescribing = {hashlib.sha256(f"{place}:{r.name}".encode()).hexdigest(): r for r in table if not r.stop}
+    blocked: list[Blocked] = []
+    for _, rule in sorted(prescribing.items()):
+        reason = guarded(rule, asked.chip, asked.context.contract, asked.prescriptions)
+        if reason is not None:
+            blocked.append(Blocked(rule=rule.name, reason=reason))
+            continue
+        told = tuple(seen(c, asked.signals[c.signal]) for c in rule.clauses if c.signal in asked.signals)
+        return Decision(rule, told, (), tuple(blocked), predicted_gain(rule.gain, asked.signals, asked.chip))
+    return Decision(None, (), (), tuple(blocked))
 
 
 def holds(clause: Clause, signals: Mapping[str, float]) -> bool:
@@ -91,6 +117,8 @@ def _obstacle(rule: Rule, asked: Question) -> Obstacle | None:
         return reason
     if ((rule.name, rule.version), asked.context) in asked.retired:
         return "retired"
+    if rule.name in asked.spent:
+        return "spent"
     return "tabu" if rule.name in asked.tabu else None
 
 
@@ -133,4 +161,4 @@ def amdahl(factor: float, share: float) -> float:
 
 def _share(gain: Gain, signals: Mapping[str, float]) -> float:
     found = None if isinstance(gain.share, UnsetType) else signals.get(gain.share)
-    return 1 if found is None else min(1, found)
+    return 1 if found is None else min(1, max(0, found))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from ..events.errors import BadInput
 from ..events.model import Policy
@@ -28,6 +29,8 @@ class Played(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     credible_num: Annotated[int, msgspec.Meta(ge=1)] | None = None
     credible_den: Annotated[int, msgspec.Meta(ge=1)] | None = None
     max_rounds: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
+    patience: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    order: Literal["value"] | None = None
 
     def __post_init__(self) -> None:
         if (self.credible_num is None) != (self.credible_den is None):
@@ -37,10 +40,12 @@ class Played(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("expected 1/2 < credible_num / credible_den < 1")
 
     def credible(self, registered: Policy) -> Policy:
-        """The credible bound to ask for."""
-        if self.credible_num is None or self.credible_den is None:
-            return registered
-        return Policy(credible_num=self.credible_num, credible_den=self.credible_den)
+        """The policy to ask by."""
+        if self.credible_num is not None and self.credible_den is not None:
+            registered = replace(registered, credible_num=self.credible_num, credible_den=self.credible_den)
+        if self.patience is not None:
+            registered = replace(registered, patience=self.patience)
+        return registered if self.order is None else replace(registered, order=self.order)
 
 
 def policy(name: str) -> Played:
@@ -58,5 +63,5 @@ def policy(name: str) -> Played:
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(
             f"--policy {name}: expected TOML with evolves (true or false) and, if need be, tabu, credible_num, credible_den, "
-            f"max_rounds; found {error}"
+            f"max_rounds, patience, order; found {error}"
         ) from error

@@ -26,6 +26,7 @@ def check_registered(seq: int, registered: RunRegistered, findings: Findings) ->
     """Report every demand of FORMAT.md section 4 that the registration does not meet."""
     for words, found, met in (
         *_executor(registered),
+        *_experience(registered),
         *_plan(registered),
         *_numbers(registered),
         *_chain(registered),
@@ -45,6 +46,18 @@ def _executor(registered: RunRegistered) -> Iterator[Demand]:
     if origin is not None:
         sound = bool(_HEAD.fullmatch(origin.head)) and origin.events >= 1
         yield "an origin's head in 64 hex digits and its number of events", origin, sound
+
+
+def _experience(registered: RunRegistered) -> Iterator[Demand]:
+    if isinstance(registered.experience, UnsetType):
+        return
+    learnt = registered.experience
+    sound = bool(_HEAD.fullmatch(learnt.head)) and learnt.events >= 1
+    yield "an experience's head in 64 hex digits and its number of events", learnt, sound
+    bounds = learnt.proposing
+    if bounds is not None:
+        fair = bounds.support >= 1 and 0 < bounds.purity_num <= bounds.purity_den
+        yield "a support from 1 and a purity over 0 and at most 1", bounds, fair
 
 
 def _plan(registered: RunRegistered) -> Iterator[Demand]:
@@ -74,6 +87,8 @@ def _numbers(registered: RunRegistered) -> Iterator[Demand]:
     yield from statistics_demands(registered.statistics)
     doubled, whole = 2 * policy.credible_num, policy.credible_den
     yield "a credible bound between 1/2 and 1", policy, whole < doubled < 2 * whole
+    if not isinstance(policy.patience, UnsetType):
+        yield "a patience from 1", policy, policy.patience >= 1
     yield "max_rounds from 1", registered.max_rounds, registered.max_rounds >= 1
 
 

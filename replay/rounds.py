@@ -12,6 +12,7 @@ from ..events.model import (
     Chip,
     Context,
     DeviceCalibrated,
+    EvidenceCarried,
     KernelGated,
     KernelGenerated,
     NoiseFloorMeasured,
@@ -25,12 +26,13 @@ from ..events.model import (
 )
 from . import bounds, derive_gate, derive_signals, statistic
 from .artifacts import Counters, GateReport, Launches, Samples, Shelf, Sweep, with_config, with_precision
+from .asking import Asked, ask
 from .calibration import Calibration
-from .evolution import EVOLVING
+from .evolution import EVOLVING, RANDOM
 from .extras import read_extras
 from .findings import Findings
 from .grammar import Round
-from .matching import Decision, Question, match
+from .matching import Decision
 from .offers import Maker, Offers, best
 from .state import State
 
@@ -48,6 +50,7 @@ class Setting(msgspec.Struct, frozen=True):
     table: tuple[Rule, ...]
     shelf: Shelf
     clock: str | None
+    carried: tuple[EvidenceCarried, ...] = ()
 
     @property
     def chip(self) -> Chip:
@@ -62,26 +65,23 @@ class Checker:
         self._at = setting
         self._state = state
         self._findings = findings
+        arm = setting.cell.arm
+        self._asked = Asked(
+            table=setting.table,
+            policy=setting.run.policy,
+            evolves=arm in EVOLVING,
+            tabu=arm.endswith("+tabu"),
+            chip=setting.chip,
+            prescriptions=setting.problem.prescriptions,
+            blocks=setting.run.statistics.blocks,
+            draw=f"{setting.run.seed}:{setting.stream}" if arm == RANDOM else None,
+        )
 
     # --- matching ---
 
     def decide(self) -> Decision:
         """Ask the rules about the incumbent as it stands now."""
-        at, state = self._at, self._state
-        arm = at.cell.arm
-        evidence = state.evidence
-        question = Question(
-            signals=state.signals.get(state.incumbent, {}),
-            chip=at.chip,
-            context=self.context(),
-            prescriptions=state.offered(at.problem.prescriptions),
-            promoted=frozenset(evidence.promoted) if arm in EVOLVING else frozenset(),
-            retired=frozenset(evidence.retired) if arm in EVOLVING else frozenset(),
-            tabu=frozenset(rule for rule, source in state.inert if source == state.incumbent)
-            if arm.endswith("+tabu")
-            else frozenset(),
-        )
-        return match(at.table, question)
+        return ask(self._asked, self._state, self.context())
 
     def context(self) -> Context:
         """The incumbent's context."""

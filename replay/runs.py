@@ -6,14 +6,18 @@ import re
 from collections.abc import Iterable
 
 import msgspec
+from msgspec import UnsetType
 
 from ..events.model import (
     Cell,
     ClaimStated,
     DeviceCalibrated,
     Event,
+    EvidenceCarried,
     HeadToHead,
     Rule,
+    RuleAdmitted,
+    RuleProposed,
     RuleSeeded,
     RunRegistered,
     RunStopped,
@@ -36,6 +40,9 @@ class RunEvents(msgspec.Struct):
     run: str
     registered: tuple[int, RunRegistered] | None = None
     rules: list[tuple[int, Rule]] = []
+    proposed: list[tuple[int, RuleProposed]] = []
+    carried: list[tuple[int, EvidenceCarried]] = []
+    learnt: list[Item] = []
     devices: list[tuple[int, DeviceCalibrated]] = []
     head_to_heads: list[tuple[int, HeadToHead]] = []
     claims: list[tuple[int, ClaimStated]] = []
@@ -44,8 +51,12 @@ class RunEvents(msgspec.Struct):
     planned: dict[str, Cell] = {}
 
     def table(self) -> tuple[Rule, ...]:
-        """The registered rule table."""
+        """The registered rule table, with the rules that were admitted to it."""
         return tuple(rule for _, rule in self.rules)
+
+    def carries(self) -> tuple[EvidenceCarried, ...]:
+        """What another ledger's trials say of the rules."""
+        return tuple(event for _, event in self.carried)
 
 
 def stream_of(run: str, cell: Cell) -> str:
@@ -96,7 +107,17 @@ def _take(run: RunEvents, seq: int, event: Event, findings: Findings) -> None:
                 run.registered = (seq, event)
                 run.planned = {stream_of(run.run, cell): cell for cell in event.plan}
         case RuleSeeded():
+            run.learnt.append((seq, event))
             run.rules.append((seq, event.rule))
+        case RuleProposed():
+            run.learnt.append((seq, event))
+            run.proposed.append((seq, event))
+        case RuleAdmitted():
+            run.learnt.append((seq, event))
+            _admit(run, seq, event, findings)
+        case EvidenceCarried():
+            run.learnt.append((seq, event))
+            run.carried.append((seq, event))
         case DeviceCalibrated():
             run.devices.append((seq, event))
         case HeadToHead():
@@ -109,6 +130,15 @@ def _take(run: RunEvents, seq: int, event: Event, findings: Findings) -> None:
             findings.add(seq, "stream", "events of a run", f"{type(event).__name__} in {run.run}")
         case _:
             findings.add(seq, "event kind not understood", "an event type of FORMAT.md", type(event).__name__)
+
+
+def _admit(run: RunEvents, seq: int, event: RuleAdmitted, findings: Findings) -> None:
+    """An admitted rule is a row of the table from here on."""
+    for _, proposed in run.proposed:
+        if (proposed.rule.name, proposed.rule.version) == (event.rule, event.rule_version):
+            run.rules.append((seq, proposed.rule))
+            return
+    findings.add(seq, "rule table", "RuleProposed before RuleAdmitted", f"{event.rule} version {event.rule_version}")
 
 
 def check_numbers(kind: str, registered: Iterable[tuple[int, str]], findings: Findings) -> None:
@@ -128,6 +158,7 @@ def check_registration(run: RunEvents, findings: Findings) -> None:
     for at, _ in run.devices[1:]:
         findings.add(at, "calibration", "one DeviceCalibrated in a run", "another")
     check_versions(run.rules, findings)
+    check_carried(run, findings)
     for at, rule in run.rules:
         if began is not None and at > began:
             findings.add(at, "rule table", "every rule seeded before the first round", f"{rule.name} after it")
@@ -138,6 +169,26 @@ def check_registration(run: RunEvents, findings: Findings) -> None:
     for stream, items in run.cells.items():
         if stream not in run.planned:
             findings.add(items[0][0], "cell not planned", "a cell of the registered plan", stream)
+
+
+def check_carried(run: RunEvents, findings: Findings) -> None:
+    """Proposals and carried evidence: in a run that names an experience alone, before the calibration, each place once."""
+    registered = None if run.registered is None else run.registered[1]
+    learnt = registered is not None and not isinstance(registered.experience, UnsetType)
+    calibrated = run.devices[0][0] if run.devices else None
+    places: set[object] = set()
+    for seq, event in (*run.proposed, *run.carried):
+        if not learnt:
+            findings.add(seq, "experience", "a registration that names a ledger to learn from", type(event).__name__)
+        if calibrated is not None and seq > calibrated:
+            findings.add(seq, "order of events", "what was learnt before DeviceCalibrated", type(event).__name__)
+    for seq, carried in run.carried:
+        place = (carried.rule, carried.rule_version, carried.context)
+        problems = (*carried.helped, *carried.failed)
+        sound = place not in places and problems and len(set(problems)) == len(problems)
+        if not sound:
+            findings.add(seq, "experience", "each rule version and context once, each problem once in it", problems)
+        places.add(place)
 
 
 def check_versions(rules: list[tuple[int, Rule]], findings: Findings) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from ..events.model import KernelGated
+from collections.abc import Iterable
+from fractions import Fraction
+
+from ..events.model import EvidenceCarried, KernelGated, Policy, RoundJudged
 from .evolution import Evidence
 from .grammar import Round
+from .matching import RuleKey
 
 
 class State:
     """A cell between two rounds: the incumbent, what is known of each source, and the evidence so far.
 
-    By source: `alone` is the samples of its latest noise floor, `reports` the report of its latest gate that passed.
+    `fruitless` counts by (rule, incumbent) the rounds that were not FASTER; `timed` has (blocks, incumbent, candidate) of a rule's
+    rounds with an interval. By source: `alone` is the samples of its latest noise floor, `reports` the report of its latest gate that passed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, carried: Iterable[EvidenceCarried] = (), policy: Policy | None = None) -> None:
         self.incumbent = ""
         self.launches: dict[str, str] = {}
         self.signals: dict[str, dict[str, float]] = {}
@@ -22,7 +27,10 @@ class State:
         self.reports: dict[str, str] = {}
         self.inert: set[tuple[str, str]] = set()
         self.unserved: set[tuple[str, str]] = set()
-        self.evidence = Evidence()
+        self.evidence = Evidence(carried, policy)
+        self.judged = 0
+        self.fruitless: dict[tuple[str, str], int] = {}
+        self.timed: dict[RuleKey, list[tuple[int, str, str]]] = {}
 
     def remember(self, round_: Round) -> None:
         """What the next round knows of this round's sources."""
@@ -43,6 +51,23 @@ class State:
     def offered(self, prescriptions: tuple[str, ...]) -> tuple[str, ...]:
         """Those of the registered prescriptions that were not found unserved on the incumbent."""
         return tuple(p for p in prescriptions if (p, self.incumbent) not in self.unserved)
+
+    def account(self, judged: RoundJudged) -> None:
+        """What a verdict leaves beside its credit: inert firings, fruitless rounds, what the round took to time."""
+        self.judged += 1
+        if judged.inert:
+            self.inert.add((judged.rule, judged.incumbent))
+        if judged.verdict != "FASTER":
+            place = (judged.rule, judged.incumbent)
+            self.fruitless[place] = self.fruitless.get(place, 0) + 1
+        if judged.interval is not None:
+            taken = (judged.interval.blocks, judged.incumbent, judged.candidate)
+            self.timed.setdefault((judged.rule, judged.rule_version), []).append(taken)
+
+    def ns(self, source: str) -> int:
+        """The latest median of a source in whole nanoseconds; 0 where it was never timed."""
+        top, bottom = self.signals.get(source, {}).get("time_us", 0.0).as_integer_ratio()
+        return max(0, round(Fraction(1000 * top, bottom)))
 
     def report(self, source: str, now: KernelGated) -> str | None:
         """The report of a source's latest gate that passed, this round's `now` being one."""

@@ -60,7 +60,7 @@ class RunView(msgspec.Struct, frozen=True):
 
 
 def fold_cell(stream: str, script: Script, table: tuple[Rule, ...]) -> tuple[list[RuleRow], list[RoundRow]]:
-    """A cell's rules in the order in which they are asked, and its rounds."""
+    """A cell's rules by tier, promotion and position, and its rounds."""
     evidence, rounds = Evidence(), list[RoundRow]()
     fired: dict[tuple[str, int], int] = {}
     silenced: dict[tuple[str, int], list[str]] = {}

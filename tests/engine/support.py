@@ -17,7 +17,7 @@ import msgspec
 from gpusolver.engine.executor import Observation, Question
 from gpusolver.engine.registration import RunRequest
 from gpusolver.engine.run import Run
-from gpusolver.events.model import Event, Origin, RoundJudged, RuleFired, RunRegistered, Statistics
+from gpusolver.events.model import Event, Origin, Policy, RoundJudged, RuleFired, RunRegistered, Statistics
 from gpusolver.events.reader import LedgerReader
 from gpusolver.events.rows import Recorded
 from gpusolver.events.writer import LedgerWriter
@@ -137,6 +137,9 @@ class FakeExecutor:
         return msgspec.structs.replace(seen, artifacts={**seen.artifacts, "launches": launches}, blobs=blobs)
 
     def statistics(self) -> Statistics | None:
+        return None
+
+    def policy(self) -> Policy | None:
         return None
 
     def compare(self, question: Question, left: str, right: str, blocks: int, first: int = 0) -> Observation:

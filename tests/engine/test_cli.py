@@ -116,7 +116,7 @@ def test_repetitions_by_problem_or_for_all(recording: Path) -> None:
     ("words", "expected"),
     [
         (["--problems", "kb_matmul_scaler"], ["kb_matmul_scaler", "did you mean kb_matmul_scalar?"]),
-        (["--arms", "off,maybe"], ["'maybe'", "expected off, on, off+tabu or on+tabu"]),
+        (["--arms", "off,maybe"], ["'maybe'", "expected off, on, off+tabu, on+tabu or random"]),
         (["--contract", "fp8-allowed"], ["--contract", "fp8-allowed", "fp32-strict, tf32-allowed, bf16-allowed"]),
         (["--pool", "all"], ["--pool", "'all'", "flags", "dot"]),
         (["--device", "tpu"], ["--device", "'tpu'", "recorded"]),

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpusolver.events.model import (
+    Blocked,
     HeadToHead,
     KernelGated,
     KernelGenerated,
@@ -132,8 +133,11 @@ def test_a_candidate_that_fails_is_neutral_to_the_rule(tmp_path: Path, fault: st
 
     path = scripted(tmp_path, kernels, rounds=6)
     events = cell_events(path, "on")
-    assert verdicts(events) == [("fp32_no_tensorcore", "AMBIGUOUS", f"gate: {fault}")] * 6
-    assert {j.credit for j in only(events, RoundJudged)} == {"neutral"}
+    failed = ("fp32_no_tensorcore", "AMBIGUOUS", f"gate: {fault}")
+    # After four fruitless rounds on one kernel the others are asked; on the next kernel the question is open again.
+    assert verdicts(events) == [failed] * 4 + [COALESCED, failed]
+    assert [j.credit for j in only(events, RoundJudged)] == ["neutral"] * 4 + ["success", "neutral"]
+    assert Blocked(rule="fp32_no_tensorcore", reason="spent") in only(events, RuleFired)[4].blocked
     assert not only(
         events, RuleRetired
     )  # the generator's failure, however often: four of its own would have retired it

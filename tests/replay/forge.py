@@ -54,6 +54,8 @@ from gpusolver.projections.matcher import Match
 from . import exam_world
 from .world import CHIP, CONFIGS, PROBLEM, RULES, START, TEMPLATE, World
 
+POLICY = Policy(credible_num=19, credible_den=20)
+
 
 class Forge:
     """Writes one run cell by cell, in the order of replay/FORMAT.md."""
@@ -74,6 +76,7 @@ class Forge:
         interrupt: tuple[int, int] = (0, 0),
         looks: tuple[int, ...] | None = None,
         second: bool = False,
+        policy: Policy = POLICY,
     ) -> None:
         self._second = second
         self.ledger, self.world, self.rules, self.run, self._interrupt = ledger, world, rules, run, interrupt
@@ -100,7 +103,7 @@ class Forge:
             max_rounds=max_rounds,
             plan=plan,
             problems=(PROBLEM,),
-            policy=Policy(credible_num=19, credible_den=20),
+            policy=policy,
             statistics=Statistics(
                 blocks=8, tail_num=1, tail_den=20, margin=0.01, floor_multiple=2.0, looks=looks or UNSET
             ),
@@ -177,6 +180,7 @@ class Forge:
             policy=registered.policy,
             statistics=registered.statistics,
             max_rounds=registered.max_rounds,
+            seed=registered.seed,
         )
 
     def cell(self, cell: Cell) -> None:

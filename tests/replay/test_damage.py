@@ -123,11 +123,10 @@ def disagreeing_type(events: list[Line]) -> None:
     first(events, "RuleRetired").kind = "RulePromoted"
 
 
-def known_but_not_on_the_page(events: list[Line]) -> None:
+def of_a_run_in_a_cell(events: list[Line]) -> None:
     line = first(events, "RuleRetired")
-    cell = compact(line.body["cell"])
     line.kind = "RuleAdmitted"
-    line.raw = f'{{"type":"RuleAdmitted","cell":{cell},"rule":"x","rule_version":1,"firings":[],"rev":1}}'
+    line.raw = '{"type":"RuleAdmitted","run":"run1","rule":"x","rule_version":1,"rev":1}'
 
 
 def duplicate_key(events: list[Line]) -> None:
@@ -166,7 +165,7 @@ def future(events: list[Line]) -> None:
     [
         (rename_type, "event kind not understood"),
         (disagreeing_type, "payload type"),
-        (known_but_not_on_the_page, "event kind not understood"),
+        (of_a_run_in_a_cell, "stream"),
         (duplicate_key, "payload encoding"),
         (spaced, "payload encoding"),
         (unknown_key, "payload not understood"),

@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpusolver.events.model import Gain, Origin, Rule
+from gpusolver.events.model import Gain, Origin, Policy, Rule
 from gpusolver.replay.verify import Report, verify
 
-from .forge import forge
+from .forge import POLICY, forge
 from .world import POLISH, RULES, World, rule
 
+WORTH = replace(POLICY, patience=3, order="value")
 STOP_SOONER = rule("saturated", 1, [("headroom", "<", 20.0)], tier=0, stop=True, prescription=None)
 
 
@@ -105,6 +106,25 @@ def test_noise_makes_verdicts_ambiguous() -> None:
     assert ("AMBIGUOUS", "interval straddles margin") in {(row.verdict, row.reason) for row in report.runs[0].rounds}
 
 
+def test_a_patience_ends_a_rule_that_never_ends() -> None:
+    """TF32 without its contract guard is wrong under fp32-strict: after three neutral rounds the tiles are asked, in the evolving arm."""
+    bold = replace(next(r for r in RULES if r.name == "tf32"), contracts=())
+    table = (*RULES[:5], bold, RULES[6])
+    report = check(
+        contract="fp32-strict",
+        rules=table,
+        arms=("on", "off"),
+        repetitions=1,
+        policy=replace(POLICY, patience=3),
+        max_rounds=6,
+    )
+    by_arm = {
+        arm: [row.rule for row in report.runs[0].rounds if row.cell.split("/")[-2] == arm] for arm in ("on", "off")
+    }
+    assert by_arm["off"] == ["tf32"] * 6
+    assert by_arm["on"][:4] == ["tf32"] * 3 + ["tiles"]
+
+
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[Rule, ...]:
     """The forge's rules with other tiers, places and thresholds, some left out."""
@@ -126,12 +146,13 @@ RUNS = st.fixed_dictionaries(
         "world": st.builds(World, st.integers(0, 10**6), st.sampled_from((5, 40, 2_000, 40_000))),
         "rules": tables(),
         "contract": st.sampled_from(("fp32-strict", "tf32-allowed")),
-        "arms": st.sampled_from((("off", "on"), ("on+tabu", "on"), ("on", "off+tabu", "off"))),
+        "arms": st.sampled_from((("off", "on"), ("on+tabu", "on"), ("on", "off+tabu", "off"), ("random", "on"))),
         "repetitions": st.just(1),
         "max_rounds": st.integers(1, 9),
         "interrupt": st.tuples(st.integers(0, 2), st.integers(0, 3)),
         "looks": st.sampled_from((None, (8,), (6, 8), (4, 6, 8))),
         "second": st.booleans(),
+        "policy": st.sampled_from((POLICY, WORTH, replace(WORTH, patience=1), replace(POLICY, patience=2))),
     }
 )
 

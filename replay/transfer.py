@@ -1,0 +1,124 @@
+"""Does what was learnt on other problems help? Recorded cells played twice, with and without it. Never invents an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+import msgspec
+
+from ..events.model import Proposing, Rule, RuleAdmitted, RuleProposed
+from ..events.reader import LedgerReader
+from .artifacts import Shelf
+from .counterfactual import CellPlayed, Course, Taught, play_cell, scripts_of
+from .experience import lesson, trials_of
+from .findings import Findings
+from .integrity import check_artifacts, scan
+from .matching import highest
+from .policy import Played
+from .proposed import Trial
+from .runs import RunEvents, sort_out
+
+Leave = Literal["family", "problem"]
+Effect = Literal["helps", "hurts", "nothing", "not known"]
+
+
+class Held(msgspec.Struct, frozen=True):
+    """One cell that the lesson did not see: `out` names what was left out, `admitted` the rules that were added to its table.
+
+    `saved` is the number of rounds without a FASTER that the lesson saves (below 0: costs), `ratio` the last time without it over
+    the last time with it; both None where the record cannot answer one of the two courses.
+    """
+
+    cell: str
+    out: str
+    admitted: tuple[str, ...]
+    carried: int
+    alone: CellPlayed
+    taught: CellPlayed
+    saved: int | None
+    ratio: float | None
+    effect: Effect
+
+
+def transfer(path: str, leave: Leave, policy: Played, bounds: Proposing | None) -> tuple[Held, ...]:
+    """Every group's cell of the arm `on` (or its first arm), taught by the trials of all other families or problems of the ledger.
+
+    Raises UnreadableLedger.
+    """
+    untold = Findings()  # a verification tells them
+    with LedgerReader(path) as reader:
+        runs = {run.run: run for run in sort_out(scan(reader.rows(), untold, spelling=False), untold)}
+        shelf = Shelf(reader.artifact, check_artifacts(reader.artifact_rows(), untold)[0])
+        families = {p.name: p.family for run in runs.values() if run.registered for p in run.registered[1].problems}
+
+        def group(problem: str) -> str:
+            return families.get(problem, problem) if leave == "family" else problem
+
+        return tuple(held for run in runs.values() for held in _held(run, runs, group, policy, bounds, shelf))
+
+
+def _held(
+    run: RunEvents,
+    runs: dict[str, RunEvents],
+    group: Callable[[str], str],
+    policy: Played,
+    bounds: Proposing | None,
+    shelf: Shelf,
+) -> Iterator[Held]:
+    if run.registered is None:
+        return
+    table, registered = run.table(), run.registered[1]
+    trials = trials_of(runs, highest(table))
+    scripts = scripts_of(run)
+    for stream in _chosen(run, list(scripts)):
+        out = group(run.planned[stream].problem)
+        taught, admitted = _taught(run, registered.seed, bounds, table, [t for t in trials if group(t.problem) != out])
+        alone = play_cell(run, stream, scripts, policy, shelf, Taught(table, ()))
+        with_it = play_cell(run, stream, scripts, policy, shelf, taught)
+        saved, ratio, effect = _compared(alone, with_it, registered.statistics.margin)
+        yield Held(stream, out, admitted, len(taught.carried), alone, with_it, saved, ratio, effect)
+
+
+def _chosen(run: RunEvents, streams: list[str]) -> list[str]:
+    """One cell of each group: the arm `on` where it was played."""
+    found: dict[tuple[str, str, str, int], str] = {}
+    for stream in streams:
+        cell = run.planned[stream]
+        place = (cell.problem, cell.contract, cell.pool, cell.repetition)
+        if cell.arm == "on" or place not in found:
+            found[place] = stream
+    return list(found.values())
+
+
+def _taught(
+    run: RunEvents, seed: int, bounds: Proposing | None, table: tuple[Rule, ...], trials: list[Trial]
+) -> tuple[Taught, tuple[str, ...]]:
+    proposed: dict[tuple[str, int], Rule] = {}
+    rules, carried = [*table], []
+    for event in lesson(run.run, seed, bounds, highest(table), trials):
+        if isinstance(event, RuleProposed):
+            proposed[event.rule.name, event.rule.version] = event.rule
+        elif isinstance(event, RuleAdmitted):
+            rules.append(proposed[event.rule, event.rule_version])
+        else:
+            carried.append(event)
+    admitted = tuple(f"{rule.name} version {rule.version}" for rule in rules[len(table) :])
+    return Taught(tuple(rules), tuple(carried)), admitted
+
+
+def _compared(alone: CellPlayed, taught: CellPlayed, margin: float) -> tuple[int | None, float | None, Effect]:
+    """A faster end helps and a slower one hurts, whatever it took; between equal ends the rounds decide."""
+    one, other = alone.played, taught.played
+    if one.end is None or other.end is None or one.time_us is None or other.time_us is None:
+        return None, None, "not known"
+    saved, ratio = _wasted(one) - _wasted(other), one.time_us / other.time_us
+    if ratio > 1 + margin:
+        return saved, ratio, "helps"
+    if ratio < 1 / (1 + margin):
+        return saved, ratio, "hurts"
+    return saved, ratio, "helps" if saved > 0 else "hurts" if saved < 0 else "nothing"
+
+
+def _wasted(course: Course) -> int:
+    return sum(step.verdict != "FASTER" for step in course.steps)

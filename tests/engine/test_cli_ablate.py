@@ -1,0 +1,119 @@
+"""`gpusolver ablate`: on the committed recording of an H200, on made-up kernels in every arm, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gpusolver.__main__ import main
+from gpusolver.engine.ablation import duels, verdict
+from gpusolver.engine.cli_ablate import contests_of
+from gpusolver.projections.contest import Contest
+
+from .support import FakeExecutor, assert_verifies, play, request
+
+H200 = ("kb_softmax", "kb_layernorm", "kb_reduce", "kb_matmul_scalar", "matmul", "batched_gemm", "sigmoid")
+ALL = ("off", "on", "off+tabu", "on+tabu", "random")
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def ablate(*words: str | Path) -> Result:
+    return CliRunner(env={"COLUMNS": "400"}).invoke(main, ["ablate", *map(str, words)])
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The seven problems of the recording, in the three arms that it holds."""
+    path = tmp_path_factory.mktemp("ablate") / "ledger.db"
+    result = ablate(*H200, "--arms", "off,on,off+tabu,oracle", "--device", "recorded", "--ledger", path)
+    assert result.exit_code == 0, result.output
+    return path, result.output
+
+
+def named(found: tuple[Contest, ...], problem: str) -> Contest:
+    return next(contest for contest in found if contest.group.problem == problem)
+
+
+def test_the_recorded_arms_beside_the_oracle(recorded: tuple[Path, str]) -> None:
+    """What the ledger's own rounds say: OFF wastes all twelve on both problems where TF32 does nothing."""
+    assert_verifies(recorded[0])
+    found = contests_of(recorded[0])
+    assert len(found) == len(H200)
+    off, on, tabu = named(found, "sigmoid").arms
+    assert (off.wasted, off.reached, on.wasted, on.reached, tabu.wasted) == (12, None, 4, 5, 12)
+    assert (named(found, "sigmoid").oracle.rounds, named(found, "kb_matmul_scalar").oracle.rounds) == (1, 2)
+    off, on, tabu = named(found, "kb_matmul_scalar").arms
+    assert (off.inert, on.inert, tabu.inert) == (12, 4, 1)
+    assert (off.reached, on.reached, tabu.reached) == (None, 6, 3)
+    assert [arm.wasted for arm in named(found, "kb_softmax").arms] == [0, 0, 0]
+
+
+def test_seven_problems_of_which_two_differ_prove_nothing_and_it_says_so(recorded: tuple[Path, str]) -> None:
+    """Two differences of one sign: one of four patterns on each side, p = 1/2, however large they are."""
+    wasted = next(d for d in duels(contests_of(recorded[0]), "on") if (d.measure, d.theirs) == ("wasted rounds", "off"))
+    assert (wasted.found.differing, wasted.found.p, wasted.winner, wasted.significant) == (2, 0.5, "on", False)
+    assert (
+        "on against off over 7 problems: neither wins significantly. wasted rounds: on (not significant" in recorded[1]
+    )
+    assert "on ends with a slower kernel than off, beyond the noise, on 0 of them" in recorded[1]
+
+
+def test_a_ledger_is_compared_again_without_playing(recorded: tuple[Path, str]) -> None:
+    before = recorded[0].read_bytes()
+    again = ablate("--ledger", recorded[0])
+    assert again.exit_code == 0
+    assert again.output == recorded[1][recorded[1].index("Arms beside the oracle") :]
+    assert recorded[0].read_bytes() == before
+
+
+def test_every_arm_on_made_up_kernels(tmp_path: Path) -> None:
+    """The random arm draws by seed and is re-derived; memory alone gets to the tiles in the second round, evolving in the fifth."""
+    path = tmp_path / "ledger.db"
+    play(path, FakeExecutor(), request(*ALL, rounds=8))
+    assert_verifies(path)
+    (found,) = contests_of(path)
+    arms = {arm.arm: arm for arm in found.arms}
+    assert tuple(arms) == ALL
+    assert (arms["off"].inert, arms["off"].reached) == (8, None)
+    assert arms["on"].inert == 4 and arms["on+tabu"].inert == arms["off+tabu"].inert == 1
+    assert arms["on"].reached == 6 and arms["off+tabu"].reached == 3
+    assert found.oracle.rounds == 2 and 0 < found.oracle.gpu_s <= (arms["off+tabu"].gpu_s_to_best or 0)
+    assert arms["random"].rounds == 8
+
+
+def test_who_won_is_said_where_it_is_certain() -> None:
+    """Made-up duels: eight problems, all of one sign, p = 2/256, times the ten tests of the family still under 0.1."""
+    from gpusolver.engine.ablation import FINAL, Duel
+    from gpusolver.engine.paired import paired
+
+    wins = paired([1.0] * 8, [2.0 + i for i in range(8)])
+    equal = paired([1.0] * 8, [1.0] * 8)
+    assert wins.p == pytest.approx(2 / 256)
+    found = [
+        Duel(measure="wasted rounds", ours="on", theirs="off", found=wins, adjusted=5 * wins.p),
+        Duel(measure=FINAL, ours="on", theirs="off", found=equal, adjusted=1.0),
+    ]
+    assert verdict(found) == (
+        "on against off over 8 problems: on wins significantly. wasted rounds: on (significant, p = 0.0391); "
+        f"equal in {FINAL}; on ends with a slower kernel than off, beyond the noise, on 0 of them"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "expected PROBLEMS to play, or a --ledger to compare"),
+        (("kb_softmax", "--arms", "off,maybe"), "'maybe'"),
+        (("kb_nothing", "--device", "recorded"), "kb_nothing"),
+        (("kb_softmax", "--arms", "random", "--device", "recorded"), "arm random"),
+    ],
+)
+def test_refusals(words: tuple[str, ...], said: str) -> None:
+    result = ablate(*words)
+    assert result.exit_code == 1 and said in result.output and "Traceback" not in result.output
