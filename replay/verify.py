@@ -11,21 +11,13 @@ from ..events.reader import LedgerReader
 from .artifacts import Shelf
 from .exams import ExamView
 from .findings import Finding, Findings, encodable
-from .integrity import (
-    LARGEST_TOTAL,
-    GoesOn,
-    check_artifacts,
-    check_indexes,
-    check_schema,
-    check_schema_cells,
-    scan,
-    without_collector,
-)
+from .integrity import GoesOn, scan, without_collector
 from .origin import check_origins
 from .parallel import spread
 from .seal import Anchors, Sealing, SealView, Trust, check_file, trust
 from .verification import Verification
 from .views import RunView
+from .whole_file import LARGEST_TOTAL, check_artifacts, check_indexes, check_schema, check_schema_cells
 
 MOST_LISTED = 20_000
 
@@ -108,8 +100,8 @@ def _verified(asked: _Asked, *, whole: bool = False, jobs: int = 1) -> Report | 
             Shelf(reader.artifact, sound), sound, deep, findings, has_origin=origin is not None, listed=asked.listed
         )
         if jobs > 1:
-            parts = spread(reader, jobs, sound, trusted.sizes(), verification.settings())
-            joined = verification.join(parts, trusted.sizes())
+            parts = spread(reader, jobs, sound, trusted.sizes(), origin is not None, asked.listed)
+            joined = verification.kept.join(parts, trusted.sizes())
             if joined is None:
                 return None
             scanned = joined
@@ -119,7 +111,7 @@ def _verified(asked: _Asked, *, whole: bool = False, jobs: int = 1) -> Report | 
         sealing = Sealing(scanned, trusted, findings)
         notes = [*reader.notices, *verification.notes(), *sealing.notes(head is not None)]
     if origin is not None:
-        notes += check_origins(verification.origins, origin, findings)
+        notes += check_origins(verification.kept.origins, origin, findings)
     if scanned.back.times:
         back = scanned.back
         notes.append(
@@ -133,8 +125,8 @@ def _verified(asked: _Asked, *, whole: bool = False, jobs: int = 1) -> Report | 
         "events": scanned.last if upto is None else min(upto, scanned.last),
         "artifacts": len(sound),
         "runs": len(views),
-        "cells": verification.cells,
-        "rounds": verification.rounds,
+        "cells": verification.kept.cells,
+        "rounds": verification.kept.rounds,
     }
     if exams:
         counts["examinations"] = len(exams)

@@ -25,7 +25,8 @@ from gpusolver.events.model import RoundAttempted
 from gpusolver.events.reader import LedgerReader
 from gpusolver.events.writer import LedgerWriter
 from gpusolver.replay.findings import Findings
-from gpusolver.replay.integrity import check_artifacts, check_schema, scan
+from gpusolver.replay.integrity import scan
+from gpusolver.replay.whole_file import check_artifacts, check_schema
 
 from .appending import STREAM, content, event
 
