@@ -10,7 +10,7 @@ import msgspec
 from ..events.reader import LedgerReader
 from .artifacts import Shelf
 from .exams import ExamView
-from .findings import Finding, Findings, encodable
+from .findings import MERIT, Finding, Findings, encodable
 from .integrity import GoesOn, scan, without_collector
 from .origin import check_origins
 from .parallel import spread
@@ -23,7 +23,11 @@ MOST_LISTED = 20_000
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A verification's outcome; `notes` say what was not, or could not be, checked."""
+    """A verification's outcome; `notes` say what was not, or could not be, checked.
+
+    `provenance`: is this the whole record, and does anything outside of it vouch for it; `merit`: does what it says follow from what
+    was measured. A ledger may be whole and wrong, or right and of unknown origin.
+    """
 
     path: str
     deep: bool
@@ -36,6 +40,8 @@ class Report(msgspec.Struct, frozen=True):
     examinations: tuple[ExamView, ...] = ()
     root: str = ""
     seals: tuple[SealView, ...] = ()
+    provenance: str = ""
+    merit: str = ""
 
 
 @without_collector()
@@ -143,4 +149,28 @@ def _verified(asked: _Asked, *, whole: bool = False, jobs: int = 1) -> Report | 
         examinations=exams,
         root=scanned.heads.root().hex(),
         seals=tuple(sealing.views),
+        provenance=_provenance(ordered, any((head, trusted.checkpoints, trusted.key, trusted.file_digest))),
+        merit=_merit(ordered, deep),
+    )
+
+
+def _provenance(findings: tuple[Finding, ...], vouched: bool) -> str:
+    faults = sum(finding.kind not in MERIT for finding in findings)
+    if faults:
+        return f"does not hold: {faults} findings"
+    return (
+        "holds, by what was kept elsewhere"
+        if vouched
+        else "holds within the file; nothing kept elsewhere vouches for it"
+    )
+
+
+def _merit(findings: tuple[Finding, ...], deep: bool) -> str:
+    faults = sum(finding.kind in MERIT for finding in findings)
+    if faults:
+        return f"does not hold: {faults} findings"
+    return (
+        "holds: everything that is said follows from what is recorded as measured"
+        if deep
+        else "not derived: use --verify"
     )
