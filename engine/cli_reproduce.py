@@ -5,14 +5,13 @@ from __future__ import annotations
 import pathlib
 
 import click
-from rich.console import Console
 
 from ..events.errors import BadInput, GpuSolverError
 from ..events.reader import LedgerReader
 from ..events.writer import LedgerWriter
 from ..projections.examination import ExaminationView
 from ..projections.reproduction import KINDS
-from .cli_measure import examine, worded
+from .cli_measure import examine, wide, worded
 from .devices import measures, open_executor, refuse_packaged
 from .report import legible
 from .reproduce import TIMES, begun, reproduction
@@ -56,7 +55,6 @@ def _reproduced(
     refuse_packaged(ledger)
     if ledger.resolve() == first.resolve():
         raise BadInput(f"--ledger {ledger}: expected another file than the ledger that is reproduced")
-    console = Console()
     with LedgerReader(first) as origin:
         reproduction(origin, 0, kinds, times)  # what cannot be asked is refused before a file is made
         executor = open_executor(device, None)
@@ -67,7 +65,7 @@ def _reproduced(
                 view = examine(writer, executor, request)
         finally:
             executor.close()
-    print_reproduction(view, console)
+    print_reproduction(view, wide())
     return view
 
 
