@@ -137,7 +137,7 @@ def qualify_command(
             executor.close()
         with LedgerReader(ledger) as reader:
             for view in views:
-                print_statement(view, reader.artifact, _wide())
+                print_statement(view, reader.artifact, wide())
     except GpuSolverError as error:
         raise worded(error) from error
     click.echo(f"ledger: {ledger}. Check it: gpusolver replay {ledger} --verify")
@@ -182,7 +182,7 @@ def _explain_measured(asked: ExaminationRequest, device: str, ledger: pathlib.Pa
         finally:
             executor.close()
         with LedgerReader(path) as reader:
-            print_explanation(view, asked.subjects[0].name, reader.artifact, _wide())
+            print_explanation(view, asked.subjects[0].name, reader.artifact, wide())
     if ledger:
         click.echo(legible(f"ledger: {ledger}. Check it: gpusolver replay {ledger} --verify"))
 
@@ -222,7 +222,7 @@ def _explain_recorded(path: pathlib.Path, problem: str) -> None:
         if not found:
             known = sorted({name for view in views for name in view.examined})
             raise BadInput(f"{path}: expected an examination of {problem}, found {', '.join(known) or 'none at all'}")
-        console, view = _wide(), found[-1]
+        console, view = wide(), found[-1]
         device = view.calibration.device if view.calibration else "unknown device"
         told = f"recorded examination on {device}: nothing is measured here ({path.parent.name})"
         console.print(legible(told), markup=False)
@@ -251,7 +251,7 @@ def worded(error: GpuSolverError) -> click.ClickException:
     return click.ClickException("\n".join(map(legible, str(error).splitlines())))
 
 
-def _wide() -> Console:
+def wide() -> Console:
     """Tables as wide as they need where the output is no terminal."""
     console = Console()
     return console if console.is_terminal else Console(width=160)

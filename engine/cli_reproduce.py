@@ -5,17 +5,16 @@ from __future__ import annotations
 import pathlib
 
 import click
-from rich.console import Console
 
 from ..events.errors import BadInput, GpuSolverError
 from ..events.reader import LedgerReader
 from ..events.writer import LedgerWriter
 from ..projections.examination import ExaminationView
 from ..projections.reproduction import KINDS
-from .cli_measure import examine, worded
+from .cli_measure import examine, wide, worded
 from .devices import measures, open_executor, refuse_packaged
 from .report import legible
-from .reproduce import TIMES, reproduction, seed_for
+from .reproduce import TIMES, begun, reproduction
 from .statement import print_reproduction
 
 
@@ -56,18 +55,17 @@ def _reproduced(
     refuse_packaged(ledger)
     if ledger.resolve() == first.resolve():
         raise BadInput(f"--ledger {ledger}: expected another file than the ledger that is reproduced")
-    console = Console()
     with LedgerReader(first) as origin:
-        request = reproduction(origin, 0, kinds, times)  # refused before a file is made
+        reproduction(origin, 0, kinds, times)  # what cannot be asked is refused before a file is made
         executor = open_executor(device, None)
         try:
             with LedgerWriter(ledger) as writer:
-                assert request.origin
-                chosen = seed_for(writer, request.origin) if seed is None else seed
-                view = examine(writer, executor, reproduction(origin, chosen, kinds, times))
+                chosen, position = begun(writer, origin)
+                request = reproduction(origin, chosen if seed is None else seed, kinds, times, position)
+                view = examine(writer, executor, request)
         finally:
             executor.close()
-    print_reproduction(view, console)
+    print_reproduction(view, wide())
     return view
 
 

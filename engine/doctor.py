@@ -249,6 +249,18 @@ def _ncu(here: Surroundings) -> Line:
     )
 
 
+def _signing(here: Surroundings) -> Line:
+    version = here.package("cryptography")
+    if version is not None:
+        return _line("works", f"cryptography {version}")
+    return _line(
+        "absent",
+        "cryptography is not installed",
+        "Needed to sign seals and to check signatures (--vkey): pip install 'gpusolver[seal]'. A checkpoint kept elsewhere works "
+        "without.",
+    )
+
+
 def _torch(here: Surroundings) -> Line:
     versions = {name: here.package(name) for name in ("torch", "triton")}
     said = ", ".join(f"{name} {version or 'absent'}" for name, version in versions.items())
@@ -281,5 +293,6 @@ _QUESTIONS: tuple[tuple[str, bool, Callable[[Surroundings], Line]], ...] = (
     ("counters permission", False, _permission),
     ("CUPTI", False, _cupti),
     ("ncu", False, _ncu),
+    ("signing", False, _signing),
     ("torch and triton", False, _torch),
 )

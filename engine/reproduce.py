@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from itertools import takewhile
 
 from msgspec.structs import replace
 
@@ -21,11 +22,15 @@ TIMES = 3
 
 
 def reproduction(
-    first: LedgerReader, seed: int, kinds: tuple[str, ...] = KINDS, times: int = TIMES
+    first: LedgerReader, seed: int, kinds: tuple[str, ...] = KINDS, times: int = TIMES, origin: Origin | None = None
 ) -> ExaminationRequest:
-    """The examination that asks again what `first` states; BadInput where it states nothing, or its problems are not those installed here."""
-    events, head = first.head()
-    found = statements(((row.seq, row.stream, row.event) for row in first.recorded()), kinds)
+    """The examination that asks again what `first` states (as it was at `origin`, where given).
+
+    BadInput where it states nothing, or its problems are not those installed here.
+    """
+    origin = origin or _now(first)
+    told = takewhile(lambda row: row.seq <= origin.events, first.recorded())
+    found = statements(((row.seq, row.stream, row.event) for row in told), kinds)
     if not found.stated:
         raise BadInput(
             f"{first.path}: expected a ledger with {', '.join(kinds)} that rest on a measured pair, found none to reproduce"
@@ -53,22 +58,33 @@ def reproduction(
         for name, pair in found.pairs.items()
     )
     return ExaminationRequest(
-        purpose=f"reproduction of the ledger with head {head[:12]}",
+        purpose=f"reproduction of the ledger with head {origin.head[:12]}",
         subjects=tuple(subjects.values()),
         pairs=pairs,
         rules=(),
         seed=seed,
-        origin=Origin(head=head, events=events),
+        origin=origin,
         statements=found.stated,
     )
 
 
-def seed_for(ledger: LedgerWriter, origin: Origin) -> int:
-    """The seed of the unfinished reproduction of `origin` in a ledger, or a new one: inputs that nobody could prepare a kernel for."""
+def begun(ledger: LedgerWriter, first: LedgerReader) -> tuple[int, Origin]:
+    """Seed and origin of the unfinished reproduction of `first` in a ledger, though `first` has grown since.
+
+    Else its head as it is, and a new seed: inputs that nobody could prepare a kernel for.
+    """
     for view in fold((stored.stream, stored.event) for stored in ledger.events()).values():
-        if view.stopped is None and view.registration is not None and view.registration.origin == origin:
-            return view.registration.seed
-    return secrets.randbits(63)
+        registered = view.registration
+        if view.stopped is None and registered is not None and registered.origin:
+            origin = registered.origin
+            if first.before(origin.events + 1, "")[:2] == (origin.events, origin.head):
+                return registered.seed, origin
+    return secrets.randbits(63), _now(first)
+
+
+def _now(first: LedgerReader) -> Origin:
+    events, head = first.head()
+    return Origin(head=head, events=events)
 
 
 def _named(pair: Compared, source: str) -> str:

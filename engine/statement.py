@@ -33,7 +33,8 @@ def print_statement(view: ExaminationView, read: Read, console: Console) -> None
             console.print(part)
     print_reproduction(view, console)
     if refused := [e for e in view.examined.values() if e.samples is None]:
-        console.print("refused by the gate: " + ", ".join(plain(f"{e.subject} ({e.outcome})") for e in refused))
+        why = (f"{e.subject} ({e.reason if e.outcome == 'passed' else e.outcome})" for e in refused)
+        console.print("refused by the gate or not timed: " + ", ".join(map(plain, why)))
     if view.stopped is None:
         console.print("unfinished: the same command goes on where it was cut off")
 

@@ -127,6 +127,8 @@ def _recognise(path: Path) -> bool:
         return True
     if beside(path, "-journal").exists():
         _roll_back(path)
+        if size(path) == 0:  # the kill came while the file was being made: that is undone, too
+            return True
     connection, notices = connect_read_only(path)
     try:
         if _is_empty(connection):

@@ -11,7 +11,7 @@ import msgspec
 from ..events.model import ClaimRegistered, Interval
 
 Answer = Literal["upheld", "not upheld", "unanswerable"]
-MOST_DECIMALS = 6
+_MOST_DECIMALS = 15
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ def bounds(found: Interval) -> tuple[float, float, float]:
 
 def units(ratio: float, decimals: int) -> int:
     """The ratio in units of its last printed decimal, rounded half up."""
-    if not 0 <= decimals <= MOST_DECIMALS:
-        raise ValueError(f"decimals {decimals} outside 0..{MOST_DECIMALS}")
+    if not 0 <= decimals <= _MOST_DECIMALS:
+        raise ValueError(f"decimals {decimals} outside 0..{_MOST_DECIMALS}")
     scale: int = 10**decimals
     return floor(ratio * scale + 0.5)

@@ -93,6 +93,8 @@ def _print_report(report: Report) -> None:
         print_examination(exam)
     click.echo()
     _print_findings(report)
+    say(f"provenance: {report.provenance}")
+    say(f"merit: {report.merit}")
     for seal in report.seals:
         say(
             f"seal: event {seal.seq} over the first {seal.size}, root {seal.root}, origin {seal.origin}: {seal.signature}"

@@ -11,9 +11,10 @@ from ..events.reader import LedgerReader
 from .artifacts import Shelf
 from .counterfactual import CellPlayed, Course, Step, play
 from .findings import Findings, encodable
-from .integrity import check_artifacts, scan
+from .integrity import scan
 from .policy import policy
 from .runs import sort_out
+from .whole_file import check_artifacts
 from .words import say
 
 

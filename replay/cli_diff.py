@@ -59,10 +59,22 @@ def _against_engine(context: click.Context, left: str, right: str | None) -> Dif
     return diff_projections(left, "the engine's projections", projector(str(path), upto))
 
 
+_MOST = 3
+
+
 def _print_diff(found: Diff) -> None:
     for side, findings in ((found.left, found.left_findings), (found.right, found.right_findings)):
         if findings:
-            say(f"{side} has {len(findings)} findings of its own: gpusolver replay names them")
+            # A position may lie within a round, whose other events are then missing; no other command takes one.
+            say(
+                f"{side} has {len(findings)} findings of its own"
+                + (", the first of them:" if len(findings) > _MOST else ":")
+            )
+            for found_here in findings[:_MOST]:
+                say(
+                    f"event {found_here.seq}: {found_here.kind}: expected {found_here.expected}; found {found_here.found}",
+                    2,
+                )
     if found.same:
         say(_SAME_PROJECTIONS if found.parted is None else _SAME)
         return

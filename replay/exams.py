@@ -8,7 +8,7 @@ from ..events.model import CounterRow, CountersCompared, KernelExamined, PairCom
 from .exam_derive import Matrix, Pair, matrix
 from .exam_grammar import ExamEvents
 from .findings import Findings
-from .reproduced import StatementRow, check_complete, measurable, origin_of, rows, sides_of
+from .reproduced import StatementRow, check_complete, origin_of, rows, sides_of
 
 
 class SubjectRow(msgspec.Struct, frozen=True):
@@ -61,6 +61,10 @@ class Fold:
             self.subjects.setdefault(subject.name, subject)
         for pair in () if registered is None else registered.pairs:
             self.pairs.setdefault(pair.name, Pair(pair))
+        self._sides: dict[str, set[str]] = {}
+        if registered is not None and origin_of(registered) is not None:
+            for name, sides in sides_of(registered).items():
+                self._sides[name] = {subject.name for subject in sides if subject is not None}
         self.rows: list[CounterRow] = []
         self._seen: set[tuple[type, str]] = set()
         for seq, event in exam.body:
@@ -99,7 +103,7 @@ class Fold:
             self._findings.add(seq, "pair", "a registered pair", event.pair)
             return
         self._check_after(seq, "PairCompared", pair.declared.subject)
-        for side in self._sides(pair):
+        for side in self._sides.get(event.pair, ()):
             self._check_after(seq, "PairCompared", side)
         if not self._due(pair):
             words = f"no comparison of {event.pair}: a side of it has no samples"
@@ -147,17 +151,8 @@ class Fold:
 
     def _due(self, pair: Pair) -> bool:
         """In a reproduction a pair with a side that was refused, or could not be timed, is not compared."""
-        sides, examined = self._sides(pair), self._exam.examined
-        if self._registered is None or not sides or not sides <= examined.keys():
-            return True
-        return measurable(self._registered, pair.declared, examined)
-
-    def _sides(self, pair: Pair) -> set[str]:
-        """In a reproduction, the subjects on both sides of a pair."""
-        registered = self._registered
-        if registered is None or origin_of(registered) is None:
-            return set()
-        return {subject.name for subject in sides_of(registered, pair.declared) if subject is not None}
+        examined = (self._exam.examined.get(side) for side in self._sides.get(pair.name, ()))
+        return all(found is None or found[1].samples is not None for found in examined)
 
     def matrices(self) -> tuple[Matrix, ...]:
         """The confusion matrix of each registered half that has a name."""

@@ -73,6 +73,14 @@ Kind = Literal[
     "derivation failed",
 ]
 KINDS: tuple[str, ...] = get_args(Kind)
+MERIT: frozenset[Kind] = frozenset(
+    {
+        "calibration", "seed", "match", "context", "predicted gain", "sweep", "generated source", "gate", "profile", "signals",
+        "noise floor", "looks", "verdict", "interval", "margin", "credit", "incumbent", "retire", "promote", "stop", "head to head",
+        "claim", "answers", "pair", "counters compared", "statement", "figures", "derivation failed",
+    }
+)  # fmt: skip
+"""What is said does not follow from what was measured. All other kinds are of provenance: what was recorded, when, and whether all of it is there."""
 _LONGEST = 300
 
 

@@ -16,12 +16,15 @@ from ..events.reader import LedgerReader
 from .artifacts import Shelf
 from .findings import Findings
 from .integrity import SEAL_STREAM, GoesOn, Place, scan, without_collector
-from .verification import Part, Settings, Verification
+from .kept import Part
+from .verification import Verification
 
 Sizes = dict[str, int]
 
 
-def spread(reader: LedgerReader, jobs: int, sound: Sizes, sizes: Iterable[int], settings: Settings) -> tuple[Part, ...]:
+def spread(
+    reader: LedgerReader, jobs: int, sound: Sizes, sizes: Iterable[int], has_origin: bool, listed: int | None
+) -> tuple[Part, ...]:
     """The portions of a ledger in order; none where it is not worth it, or where something is wrong."""
     begins, path = boundaries(reader, jobs), reader.path
     if len(begins) < 2:
@@ -29,7 +32,9 @@ def spread(reader: LedgerReader, jobs: int, sound: Sizes, sizes: Iterable[int], 
     ends = [*(seq - 1 for seq in begins[1:]), 2**63 - 1]
     marks = tuple(sizes)
     with ProcessPoolExecutor(len(begins), mp_context=get_context("spawn")) as pool:
-        work = [pool.submit(check, path, a, b, sound, marks, settings) for a, b in zip(begins, ends, strict=True)]
+        work = [
+            pool.submit(check, path, a, b, sound, marks, has_origin, listed) for a, b in zip(begins, ends, strict=True)
+        ]
         try:
             parts = [done.result() for done in work]
         except (GoesOn, GpuSolverError, BrokenProcessPool):
@@ -63,16 +68,22 @@ def _next_run(reader: LedgerReader, due: int) -> int | None:
 
 @without_collector()
 def check(
-    path: str | os.PathLike[str], first: int, last: int, sound: Sizes, sizes: tuple[int, ...], settings: Settings
+    path: str | os.PathLike[str],
+    first: int,
+    last: int,
+    sound: Sizes,
+    sizes: tuple[int, ...],
+    has_origin: bool,
+    listed: int | None,
 ) -> Part | None:
     """One portion, in a process of its own."""
     findings = Findings()
     with LedgerReader(path, inspected=True) as reader:
         before, head, at, seals = reader.before(first, SEAL_STREAM)
-        verification = Verification(
-            Shelf(reader.artifact, sound), sound, False, findings,
-            has_origin=settings.has_origin, listed=settings.listed,
-        )  # fmt: skip
+        shelf = Shelf(reader.artifact, sound)
+        verification = Verification(shelf, sound, False, findings, has_origin=has_origin, listed=listed)
         place = Place(before, head, seals, at)
         scanned = scan(reader.rows(first, last), findings, sizes=sizes, after=place, ended=verification.take)
-        return verification.part(scanned, before + 1)
+        sealed = scanned.streams.pop(SEAL_STREAM, [])
+        verification.take(scanned)
+    return None if findings.all else verification.kept.part(before + 1, scanned, sealed)

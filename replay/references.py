@@ -1,8 +1,8 @@
-"""Every artifact that an event names, by field or by role. Never opens one."""
+"""Every artifact that an event names, by field or by role. Opens launch lists alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import UnsetType
 
@@ -23,6 +23,8 @@ from ..events.model import (
     StaticRulesSeen,
     TilesSwept,
 )
+from .artifacts import Launches, Shelf
+from .findings import Findings
 from .integrity import Scanned
 
 Reference = tuple[int, str, str]
@@ -87,3 +89,35 @@ def generated(scanned: Scanned) -> set[str]:
     """The sources that templates and files gave, over the whole ledger."""
     events = (event for items in scanned.streams.values() for _, event in items)
     return {e.source for e in events if isinstance(e, KernelGenerated) and e.generator in ("template", "file")}
+
+
+def check_references(scanned: Scanned, sound: Mapping[str, int], shelf: Shelf | None, findings: Findings) -> set[str]:
+    """Every artifact that an event names is there, and (with a shelf) those that launch lists name; the digests so named."""
+    used: set[str] = set()
+    for seq, field, digest in references(scanned):
+        used.add(digest)
+        if digest not in sound:
+            findings.add(seq, "artifact missing", f"{field} {digest}", "absent, or not what its digest says")
+    if shelf is not None:
+        used |= _launched(scanned, sound, shelf, findings)
+    return used
+
+
+def _launched(scanned: Scanned, sound: Mapping[str, int], shelf: Shelf, findings: Findings) -> set[str]:
+    """Machine code and IR that launch lists name."""
+    used: set[str] = set()
+    lists: dict[str, int] = {}
+    for items in scanned.streams.values():
+        for seq, event in items:
+            if isinstance(event, LISTING) and event.launches in sound:
+                lists.setdefault(event.launches or "", seq)
+    for digest, seq in lists.items():
+        with findings.derivation(seq, "launches"):
+            for kernel in shelf.json(digest, Launches).kernels:
+                for part in (kernel.code, kernel.ttir):
+                    if part is None:
+                        continue
+                    used.add(part)
+                    if part not in sound:
+                        findings.add(seq, "artifact missing", f"{part}, named by launches {digest}", "absent")
+    return used

@@ -12,7 +12,6 @@ from msgspec import UnsetType
 
 from ..events.model import (
     ExaminationRegistered,
-    KernelExamined,
     Origin,
     PairCompared,
     PairDeclared,
@@ -20,9 +19,9 @@ from ..events.model import (
     StatementReproduced,
     SubjectDeclared,
 )
-from .claims import MOST_DECIMALS, units
+from .claims import units
 from .findings import Findings
-from .registered import Demand
+from .registered import MOST_DECIMALS, Demand
 
 ANSWERS = ("confirmed", "not confirmed", "other chip")
 VERDICTS = {"comparison": ("FASTER", "SLOWER", "SAME"), "round": ("FASTER",), "claim": ("upheld", "not upheld")}
@@ -72,8 +71,9 @@ def demands(registered: ExaminationRegistered) -> Iterator[Demand]:
     yield "pairs that the statements rest on, and no others", sorted(named ^ pairs), named == pairs
     for statement in stated:
         yield from _statement(statement)
+    every = sides_of(registered)
     for pair in registered.pairs:
-        sides = sides_of(registered, pair)
+        sides = every[pair.name]
         words = f"pair {pair.name}: its subject is the left side, and each side one subject of its problem and contract"
         yield words, [side and side.name for side in sides], None not in sides and _is(sides[0], pair.subject)
 
@@ -103,36 +103,23 @@ def _statement(statement: StatementDeclared) -> Iterator[Demand]:
         yield f"{name}: one pair and one median", statement, len(statement.pairs) == len(statement.medians) == 1
 
 
-def sides_of(
-    registered: ExaminationRegistered, pair: PairDeclared
-) -> tuple[SubjectDeclared | None, SubjectDeclared | None]:
-    """The subjects of a pair's left and right source, of the problem and contract of the pair's subject; None where there is not one."""
-    home = next((subject for subject in registered.subjects if subject.name == pair.subject), None)
+def sides_of(registered: ExaminationRegistered) -> dict[str, tuple[SubjectDeclared | None, SubjectDeclared | None]]:
+    """By pair, the subjects of its left and right source, of the problem and contract of its subject; None where there is not one."""
+    subjects: dict[tuple[str, str, str], list[SubjectDeclared]] = {}
+    homes: dict[str, SubjectDeclared] = {}
+    for subject in registered.subjects:
+        subjects.setdefault((subject.problem.digest, subject.contract, subject.source), []).append(subject)
+        homes.setdefault(subject.name, subject)
 
-    def side(source: str) -> SubjectDeclared | None:
-        found = [
-            subject
-            for subject in registered.subjects
-            if home is not None
-            and (subject.problem, subject.contract, subject.source) == (home.problem, home.contract, source)
-        ]
-        return found[0] if len(found) == 1 else None
+    def side(pair: PairDeclared, source: str) -> SubjectDeclared | None:
+        home = homes.get(pair.subject)
+        near = [] if home is None else subjects.get((home.problem.digest, home.contract, source), [])
+        return near[0] if len(near) == 1 and home is not None and near[0].problem == home.problem else None
 
-    return side(pair.left), side(pair.right)
+    return {pair.name: (side(pair, pair.left), side(pair, pair.right)) for pair in registered.pairs}
 
 
 # --- what follows ---
-
-
-def measurable(
-    registered: ExaminationRegistered, pair: PairDeclared, examined: Mapping[str, tuple[int, KernelExamined]]
-) -> bool:
-    """Whether both sides of a pair were examined, and have samples."""
-    for side in sides_of(registered, pair):
-        found = None if side is None else examined.get(side.name)
-        if found is None or found[1].samples is None:
-            return False
-    return True
 
 
 def answer(

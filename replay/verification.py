@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-
-import msgspec
-from msgspec.structs import replace
 
 from ..events.model import DeviceCalibrated, GeneratorAsked, RunRegistered
-from .artifacts import Launches, Shelf
+from .artifacts import Shelf
 from .cells import Ended, walk
 from .exam_checks import Examiner
 from .exam_grammar import ExamEvents, sort_examinations
@@ -18,12 +14,12 @@ from .exams import ExamView, Fold
 from .finals import ClaimView, Finals, Pins, check_claims, strict_twins
 from .findings import Findings
 from .grammar import Round, parse
-from .integrity import SEAL_STREAM, Backwards, Item, Scanned
+from .integrity import Scanned
+from .kept import Kept
 from .measured import Measured
-from .merkle import Heads, Portion, Step
 from .offers import GENERATORS
 from .origin import Named, samples_of
-from .references import LISTING, generated, references
+from .references import check_references, generated
 from .reproduced import origin_of
 from .rounds import Setting
 from .runs import (
@@ -42,29 +38,6 @@ _ORIGIN = "{}: not checked: origin of candidate of {} by {}: what rewrote the te
 _STATED = "the truth of pairs, and which half a threshold was set on, are statements; no measurement shows them"
 
 
-class Settings(msgspec.Struct, frozen=True):
-    """How a verification lists and notes."""
-
-    has_origin: bool
-    listed: int | None
-
-
-class Part(msgspec.Struct, frozen=True):
-    """A portion of a ledger in which no fault was found: where it begins and ends, its leaves, its seals, and its views."""
-
-    first: int
-    last: int
-    head: str
-    back: Backwards
-    steps: tuple[Step, ...]
-    seals: tuple[Item, ...]
-    runs: tuple[tuple[int, RunView, int], ...]
-    exams: tuple[tuple[int, ExamView], ...]
-    cells: int
-    notes: tuple[str, ...]
-    origins: tuple[Named, ...]
-
-
 class Verification:
     """One pass over a ledger: runs and examinations are taken as they end, and what crosses them is kept until the last."""
 
@@ -79,73 +52,24 @@ class Verification:
         listed: int | None = None,
     ) -> None:
         self._shelf, self._sound, self._deep, self._findings = shelf, sound, deep, findings
-        self._has_origin, self._listed = has_origin, listed
+        self._has_origin = has_origin
+        self.kept = Kept(listed)
         self._used: set[str] = set()
-        self._notes: list[str] = []
         self._measured, self._pins = Measured(shelf, findings), Pins()
         self._made: set[str] = set()
         self._baselines: list[tuple[int, str, str]] = []
-        self._runs: list[tuple[int, RunView, int]] = []
-        self._exams: list[tuple[int, ExamView]] = []
-        self.origins: list[Named] = []
-        self.cells = self.rounds = 0
 
     def take(self, scanned: Scanned) -> None:
         """Check what these streams hold."""
-        self._used |= self._check_references(scanned)
+        self._used |= check_references(scanned, self._sound, self._shelf if self._deep else None, self._findings)
         if self._deep:
             self._made |= strict_twins(generated(scanned), self._shelf)
         for run in sort_out(scanned, self._findings):
             view = self.run(run)
-            rounds = len(view.rounds)
-            self._keep(0 if run.registered is None else run.registered[0], view, rounds)
+            self.kept.run(0 if run.registered is None else run.registered[0], view, len(view.rounds))
         for exam in sort_examinations(scanned, self._findings):
-            self._exams.append((0 if exam.registered is None else exam.registered[0], self.examination(exam)))
+            self.kept.exams.append((0 if exam.registered is None else exam.registered[0], self.examination(exam)))
         self._shelf.forget()
-
-    def _keep(self, seq: int, view: RunView, rounds: int) -> None:
-        """Keep a run's view; past the number of rounds that a report lists, only what is counted of it."""
-        self.rounds += rounds
-        if self._listed is not None and self.rounds > self._listed:
-            view = replace(view, rules=(), rounds=(), ends={}, table=(), unlisted=rounds)
-        self._runs.append((seq, view, rounds))
-
-    def settings(self) -> Settings:
-        """What a verification of a portion needs to be like this one."""
-        return Settings(self._has_origin, self._listed)
-
-    def part(self, scanned: Scanned, first: int) -> Part | None:
-        """What this verification found in a portion of a ledger, to be joined elsewhere; None where it found a fault."""
-        if self._findings.all or not isinstance(scanned.heads, Portion):
-            return None
-        scanned.heads.finish()
-        seals = tuple(scanned.streams.pop(SEAL_STREAM, ()))
-        self.take(scanned)
-        if self._findings.all:
-            return None
-        return Part(
-            first, scanned.last, scanned.head, scanned.back, tuple(scanned.heads.steps), seals, tuple(self._runs), tuple(self._exams),
-            self.cells, tuple(self._notes), tuple(self.origins),
-        )  # fmt: skip
-
-    def join(self, parts: Sequence[Part], sizes: Iterable[int]) -> Scanned | None:
-        """Take up portions that follow one another from the first event on; None where they do not."""
-        last, heads, seals = 0, Heads(size for size in sizes if size <= 0), list[Item]()
-        back = Backwards()
-        for part in parts:
-            if part.first != last + 1:
-                return None
-            heads.follow(part.steps)
-            for seq, view, rounds in part.runs:
-                self._keep(seq, view, rounds)
-            self._exams += part.exams
-            self._notes += part.notes
-            self.origins += part.origins
-            self.cells += part.cells
-            seals += part.seals
-            last, head = part.last, part.head
-            back = Backwards(back.times + part.back.times, back.first or part.back.first, part.back.at)
-        return Scanned({SEAL_STREAM: seals} if seals else {}, last, head, heads, back) if parts else None
 
     def finish(self, scanned: Scanned) -> tuple[tuple[RunView, ...], tuple[ExamView, ...]]:
         """Check what is left, and what could only be asked at the end; all views in order of registration."""
@@ -153,40 +77,9 @@ class Verification:
         for seq, source, twin in self._baselines:
             if twin in self._made:
                 self._findings.add(seq, "head to head", "a baseline that no candidate is", source)
-        check_numbers("run", [(seq, view.run) for seq, view, _ in self._runs if seq], self._findings)
-        check_numbers("exam", [(seq, view.exam) for seq, view in self._exams if seq], self._findings)
-        runs, exams = sorted(self._runs, key=_registered), sorted(self._exams, key=_registered)
-        return tuple(view for _, view, _ in runs), tuple(view for _, view in exams)
-
-    def _check_references(self, scanned: Scanned) -> set[str]:
-        """Every artifact that an event names is there; the digests so named."""
-        used: set[str] = set()
-        for seq, field, digest in references(scanned):
-            used.add(digest)
-            if digest not in self._sound:
-                self._findings.add(seq, "artifact missing", f"{field} {digest}", "absent, or not what its digest says")
-        if self._deep:
-            used |= self._check_launched(scanned)
-        return used
-
-    def _check_launched(self, scanned: Scanned) -> set[str]:
-        """Machine code and IR that launch lists name."""
-        used: set[str] = set()
-        lists: dict[str, int] = {}
-        for items in scanned.streams.values():
-            for seq, event in items:
-                if isinstance(event, LISTING) and event.launches in self._sound:
-                    lists.setdefault(event.launches or "", seq)
-        for digest, seq in lists.items():
-            with self._findings.derivation(seq, "launches"):
-                for kernel in self._shelf.json(digest, Launches).kernels:
-                    for part in (kernel.code, kernel.ttir):
-                        if part is None:
-                            continue
-                        used.add(part)
-                        if part not in self._sound:
-                            self._findings.add(seq, "artifact missing", f"{part}, named by launches {digest}", "absent")
-        return used
+        check_numbers("run", [(seq, view.run) for seq, view, _ in self.kept.runs if seq], self._findings)
+        check_numbers("exam", [(seq, view.exam) for seq, view in self.kept.exams if seq], self._findings)
+        return self.kept.views()
 
     def run(self, run: RunEvents) -> RunView:
         """Check one run as far as it got, and fold it."""
@@ -221,7 +114,7 @@ class Verification:
                 check_calibration(exam.device[0], device, self._shelf, self._findings)
                 Examiner(exam, registered, device, fold, clock, self._shelf, self._findings).all()
             if clock == "cpu_wall":
-                self._notes.append(_STAND_IN.format(exam.run))
+                self.kept.notes.append(_STAND_IN.format(exam.run))
         self._note_examination(exam, fold)
         return fold.view()
 
@@ -233,8 +126,8 @@ class Verification:
         origin = None if registered is None else origin_of(registered)
         if exam.registered is None or origin is None:
             return
-        self.origins.append(Named(exam.registered[0], exam.run, origin, registered, samples_of(exam.body)))
-        self._notes.append(
+        self.kept.origins.append(Named(exam.registered[0], exam.run, origin, registered, samples_of(exam.body)))
+        self.kept.notes.append(
             f"{exam.run}: reproduces the ledger with head {origin.head} ({origin.events} events){self._unread()}"
         )
 
@@ -243,15 +136,15 @@ class Verification:
         self._note_origin(exam)
         if exam.stopped is None:
             first = f": {len(missing)} still to come, first {missing[0]}" if missing else ""
-            self._notes.append(f"{exam.run} has not ended: no RunStopped{first}")
+            self.kept.notes.append(f"{exam.run} has not ended: no RunStopped{first}")
         if fold.pairs or any(subject.half for subject in fold.subjects.values()):
-            self._notes.append(f"{exam.run}: {_STATED}")
+            self.kept.notes.append(f"{exam.run}: {_STATED}")
         if fold.view().ncu_rules:
-            self._notes.append(
+            self.kept.notes.append(
                 f"{exam.run}: what Nsight Compute's own rules say is a fact, of which nothing is derived"
             )
         if fold.rows:
-            self._notes.append(f"{exam.run}: that the other counters are Nsight Compute's is taken as recorded")
+            self.kept.notes.append(f"{exam.run}: that the other counters are Nsight Compute's is taken as recorded")
 
     def _cells(
         self, run: RunEvents, registered: RunRegistered, clock: str | None
@@ -260,7 +153,7 @@ class Verification:
         table, missing = run.table(), list[str]()
         made = Counter[str]()
         for stream in run.planned:
-            self.cells += 1
+            self.kept.cells += 1
             if stream not in run.cells:
                 missing.append(f"cell {stream}")
                 continue
@@ -285,7 +178,7 @@ class Verification:
         if made and self._deep:
             by = ", ".join(sorted(made))
             many = "round" if made.total() == 1 else "rounds"
-            self._notes.append(_ORIGIN.format(run.run, f"{made.total()} {many}", by))
+            self.kept.notes.append(_ORIGIN.format(run.run, f"{made.total()} {many}", by))
         return ended, rules, rounds, ends
 
     def _setting(self, run: RunEvents, registered: RunRegistered, stream: str, clock: str | None) -> Setting:
@@ -302,7 +195,7 @@ class Verification:
                     run.stopped[0], "missing cell", what, "absent, though the plan is said to be completed"
                 )
         elif missing:
-            self._notes.append(f"{run.run} is unfinished: {len(missing)} still to come, first {missing[0]}")
+            self.kept.notes.append(f"{run.run} is unfinished: {len(missing)} still to come, first {missing[0]}")
 
     def _finals(self, run: RunEvents, registered: RunRegistered, ended: list[Ended]) -> Finals:
         _check_starts(run, ended, self._findings)
@@ -327,23 +220,19 @@ class Verification:
 
     def _note_run(self, run: RunEvents, registered: RunRegistered, clock: str | None) -> None:
         if clock == "cpu_wall":
-            self._notes.append(_STAND_IN.format(run.run))
+            self.kept.notes.append(_STAND_IN.format(run.run))
         if registered.origin is not None and run.registered is not None:
-            self.origins.append(Named(run.registered[0], run.run, registered.origin))
-            self._notes.append(
+            self.kept.origins.append(Named(run.registered[0], run.run, registered.origin))
+            self.kept.notes.append(
                 f"{run.run}: recorded, not pre-registered; it answers from the ledger with head {registered.origin.head} "
                 f"({registered.origin.events} events){self._unread()}"
             )
         if run.stopped is None:
-            self._notes.append(f"{run.run} has not ended: no RunStopped")
+            self.kept.notes.append(f"{run.run} has not ended: no RunStopped")
 
     def notes(self) -> list[str]:
         """What this verification leaves open."""
-        notes = [*self._notes]
-        if self._listed is not None and self.rounds > self._listed:
-            notes.append(
-                f"{self.rounds} rounds checked; runs past the first {self._listed} rounds are counted, not listed"
-            )
+        notes = [*self.kept.notes, *self.kept.unlisted()]
         if self._deep:
             orphans = len(self._sound.keys() - self._used)
             if orphans:
@@ -361,10 +250,6 @@ def _by_rewriting(round_: Round) -> str | None:
         return None
     answered = any(isinstance(e, GeneratorAsked) and e.exchanges and e.outcome == "made" for _, e in round_.offers)
     return None if answered else made.generator
-
-
-def _registered(placed: tuple[int, object] | tuple[int, object, object]) -> int:
-    return placed[0]
 
 
 def _device(run: RunEvents, seq: int) -> DeviceCalibrated:

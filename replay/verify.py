@@ -10,28 +10,24 @@ import msgspec
 from ..events.reader import LedgerReader
 from .artifacts import Shelf
 from .exams import ExamView
-from .findings import Finding, Findings, encodable
-from .integrity import (
-    LARGEST_TOTAL,
-    GoesOn,
-    check_artifacts,
-    check_indexes,
-    check_schema,
-    check_schema_cells,
-    scan,
-    without_collector,
-)
+from .findings import MERIT, Finding, Findings, encodable
+from .integrity import GoesOn, scan, without_collector
 from .origin import check_origins
 from .parallel import spread
 from .seal import Anchors, Sealing, SealView, Trust, check_file, trust
 from .verification import Verification
 from .views import RunView
+from .whole_file import LARGEST_TOTAL, check_artifacts, check_indexes, check_schema, check_schema_cells
 
 MOST_LISTED = 20_000
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A verification's outcome; `notes` say what was not, or could not be, checked."""
+    """A verification's outcome; `notes` say what was not, or could not be, checked.
+
+    `provenance`: is this the whole record, and does anything outside of it vouch for it; `merit`: does what it says follow from what
+    was measured. A ledger may be whole and wrong, or right and of unknown origin.
+    """
 
     path: str
     deep: bool
@@ -44,6 +40,8 @@ class Report(msgspec.Struct, frozen=True):
     examinations: tuple[ExamView, ...] = ()
     root: str = ""
     seals: tuple[SealView, ...] = ()
+    provenance: str = ""
+    merit: str = ""
 
 
 @without_collector()
@@ -108,8 +106,8 @@ def _verified(asked: _Asked, *, whole: bool = False, jobs: int = 1) -> Report | 
             Shelf(reader.artifact, sound), sound, deep, findings, has_origin=origin is not None, listed=asked.listed
         )
         if jobs > 1:
-            parts = spread(reader, jobs, sound, trusted.sizes(), verification.settings())
-            joined = verification.join(parts, trusted.sizes())
+            parts = spread(reader, jobs, sound, trusted.sizes(), origin is not None, asked.listed)
+            joined = verification.kept.join(parts, trusted.sizes())
             if joined is None:
                 return None
             scanned = joined
@@ -119,7 +117,7 @@ def _verified(asked: _Asked, *, whole: bool = False, jobs: int = 1) -> Report | 
         sealing = Sealing(scanned, trusted, findings)
         notes = [*reader.notices, *verification.notes(), *sealing.notes(head is not None)]
     if origin is not None:
-        notes += check_origins(verification.origins, origin, findings)
+        notes += check_origins(verification.kept.origins, origin, findings)
     if scanned.back.times:
         back = scanned.back
         notes.append(
@@ -133,8 +131,8 @@ def _verified(asked: _Asked, *, whole: bool = False, jobs: int = 1) -> Report | 
         "events": scanned.last if upto is None else min(upto, scanned.last),
         "artifacts": len(sound),
         "runs": len(views),
-        "cells": verification.cells,
-        "rounds": verification.rounds,
+        "cells": verification.kept.cells,
+        "rounds": verification.kept.rounds,
     }
     if exams:
         counts["examinations"] = len(exams)
@@ -151,4 +149,28 @@ def _verified(asked: _Asked, *, whole: bool = False, jobs: int = 1) -> Report | 
         examinations=exams,
         root=scanned.heads.root().hex(),
         seals=tuple(sealing.views),
+        provenance=_provenance(ordered, any((head, trusted.checkpoints, trusted.key, trusted.file_digest))),
+        merit=_merit(ordered, deep),
+    )
+
+
+def _provenance(findings: tuple[Finding, ...], vouched: bool) -> str:
+    faults = sum(finding.kind not in MERIT for finding in findings)
+    if faults:
+        return f"does not hold: {faults} findings"
+    return (
+        "holds, by what was kept elsewhere"
+        if vouched
+        else "holds within the file; nothing kept elsewhere vouches for it"
+    )
+
+
+def _merit(findings: tuple[Finding, ...], deep: bool) -> str:
+    faults = sum(finding.kind in MERIT for finding in findings)
+    if faults:
+        return f"does not hold: {faults} findings"
+    return (
+        "holds: everything that is said follows from what is recorded as measured"
+        if deep
+        else "not derived: use --verify"
     )

@@ -39,14 +39,13 @@ VERIFY = _FRAME.format(
 PORTIONS = _FRAME.format(
     prepare="from gpusolver.events.reader import LedgerReader\n"
     "from gpusolver.replay.findings import Findings\n"
-    "from gpusolver.replay.integrity import check_artifacts\n"
-    "from gpusolver.replay.parallel import boundaries, check\n"
-    "from gpusolver.replay.verification import Settings",
+    "from gpusolver.replay.whole_file import check_artifacts\n"
+    "from gpusolver.replay.parallel import boundaries, check",
     work="which = int(sys.argv[2])\n"
     "with LedgerReader(path, inspected=True) as reader:\n"
     "    begins = [*boundaries(reader, 2), reader.head()[0] + 1]\n"
     "    sound, _ = check_artifacts(reader.artifact_rows(), Findings())\n"
-    "part = check(path, begins[which], begins[which + 1] - 1, sound, (), Settings(False, 20_000))\n"
+    "part = check(path, begins[which], begins[which + 1] - 1, sound, (), False, 20_000)\n"
     "n, more = begins[which + 1] - begins[which], {'whole': part is not None}",
 )
 SPREAD = _FRAME.format(

@@ -29,6 +29,7 @@ class MadeUp(Surroundings):
         self.versions: dict[str, str | None] = {
             "click": "8.1.7", "msgspec": "0.19.0", "sqlite-utils": "4.2", "rich": "13.7.0",
             "torch": "2.11.0", "triton": "3.6.0", "nvidia-cuda-cupti": "13.0.85",
+            "cryptography": "42.0.8",
         }  # fmt: skip
         self.files: dict[str, str] = {
             "/proc/self/mountinfo": MOUNTS,
@@ -118,6 +119,14 @@ def test_sqlite_versions(version: tuple[int, ...], state: str) -> None:
     assert found.recorded == (state != "broken")
 
 
+def test_without_cryptography_nothing_is_signed_and_all_else_works() -> None:
+    here = MadeUp()
+    here.versions["cryptography"] = None
+    found = examine(here)
+    assert line(found, "signing").state == "absent" and "gpusolver[seal]" in line(found, "signing").advice
+    assert (found.recorded, found.measured) == (True, True)
+
+
 def test_a_network_file_system_is_named() -> None:
     here = MadeUp()
     here.folder = Path("/home/ana")
@@ -191,7 +200,7 @@ class Hostile(MadeUp):
 def test_a_machine_that_answers_nothing_gives_lines_all_the_same() -> None:
     hostile = Hostile.__new__(Hostile)
     found = examine(hostile)
-    assert {entry.state for entry in found.lines} == {"unknown"} and len(found.lines) == 12
+    assert {entry.state for entry in found.lines} == {"unknown"} and len(found.lines) == 13
 
 
 def test_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

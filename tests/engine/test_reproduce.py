@@ -15,6 +15,7 @@ from gpusolver.__main__ import main
 from gpusolver.engine import cli_reproduce
 from gpusolver.engine.examination import Examination
 from gpusolver.engine.reproduce import reproduction
+from gpusolver.engine.seal import seal
 from gpusolver.events.errors import BadInput
 from gpusolver.events.model import ExaminationRegistered, KernelExamined, PairCompared, StatementReproduced
 from gpusolver.events.reader import LedgerReader
@@ -206,6 +207,21 @@ def test_the_seed_is_random_but_that_of_an_unfinished_reproduction_is_kept(
         for event in only((row.event for row in stored(tmp_path / path)), ExaminationRegistered)
     }
     assert len(seeds) == 2
+
+
+def test_an_unfinished_reproduction_goes_on_though_the_first_ledger_has_grown(
+    recorded: Path, tmp_path: Path, machine: FakeExecutor
+) -> None:
+    """A seal or a further run does not change what was registered: the reproduction is of the ledger as it was."""
+    first = Path(shutil.copy(recorded, tmp_path / "first.db"))
+    machine._faults[("compare", 9)] = "worker_lost"
+    assert invoke(first, "--times", 1).exit_code == 2
+    seal(first, None, "example.com/made-up", tmp_path / "checkpoint")
+    assert invoke(first, "--times", 1).exit_code == 0
+    registered = only((row.event for row in stored(tmp_path / "reproduction.db")), ExaminationRegistered)
+    with LedgerReader(first) as reader:
+        assert [event.origin.events for event in registered if event.origin] == [reader.head()[0] - 1]
+    assert not verify(tmp_path / "reproduction.db", True, origin=first).findings
 
 
 def test_exit_codes(recorded: Path, tmp_path: Path, machine: FakeExecutor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,15 +25,16 @@ from gpusolver.events.model import RoundAttempted
 from gpusolver.events.reader import LedgerReader
 from gpusolver.events.writer import LedgerWriter
 from gpusolver.replay.findings import Findings
-from gpusolver.replay.integrity import check_artifacts, check_schema, scan
+from gpusolver.replay.integrity import scan
+from gpusolver.replay.whole_file import check_artifacts, check_schema
 
 from .appending import STREAM, content, event
 
 ROOT = Path(gpusolver.__file__).parent.parent
 LIVES = 25
 """Kills that one ledger goes through."""
-LONGEST_S = 0.2
-"""A life's length is random up to this: it ends while Python starts, while the ledger is made, opened, written or closed."""
+STARTS = 2.5
+"""A life's length is random up to so many times that of a start: it ends while Python starts, while the ledger is made, opened, written."""
 
 
 def one_life(ledger: Path, acknowledged: Path, seed: int, seconds: float) -> None:
@@ -44,6 +45,19 @@ def one_life(ledger: Path, acknowledged: Path, seed: int, seconds: float) -> Non
     child.send_signal(signal.SIGKILL)
     _, said = child.communicate()
     assert child.returncode == -signal.SIGKILL, said.decode()[-1000:]
+
+
+def start_s(folder: Path) -> float:
+    """How long it takes here, now, from nothing to the first acknowledged event: machines, and their moments, differ."""
+    folder.mkdir()
+    ledger, acknowledged = folder / "ledger.db", folder / "acknowledged"
+    command = [sys.executable, "-m", "tests.events.appending", str(ledger), str(acknowledged), "0"]
+    begun = time.monotonic()
+    with subprocess.Popen(command, cwd=ROOT) as child:
+        while not (acknowledged.exists() and acknowledged.stat().st_size):
+            time.sleep(0.005)
+        child.kill()
+    return time.monotonic() - begun
 
 
 def listed(acknowledged: Path) -> list[tuple[int, int]]:
@@ -62,10 +76,11 @@ def head_after_kill(ledger: Path, tally: Counter[str]) -> int:
 
 def lives_of_one_ledger(folder: Path, seed: int, kills: int, tally: Counter[str]) -> None:
     """Kill a ledger's writers again and again; look after each kill, and at everything after the last."""
+    longest_s = STARTS * start_s(folder.with_name(f"{folder.name}-start"))
     folder.mkdir()
     ledger, acknowledged, chance = folder / "ledger.db", folder / "acknowledged", random.Random(seed)
     for kill in range(kills):
-        one_life(ledger, acknowledged, kill, chance.uniform(0, LONGEST_S))
+        one_life(ledger, acknowledged, kill, chance.uniform(0, longest_s))
         tally["kills"] += 1
         known = listed(acknowledged)
         if known:

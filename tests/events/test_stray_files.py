@@ -83,6 +83,29 @@ def test_an_old_rollback_journal_takes_no_event_back(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize("written", ["some pages", "all pages"])
+def test_a_ledger_that_was_killed_while_it_was_made_is_made_anew(tmp_path: Path, written: str) -> None:
+    """The kill came before the first commit ended, and the journal says that the file was empty: undone, it is that again."""
+    made, path = tmp_path / "made.db", tmp_path / "ledger.db"
+    connection = sqlite3.connect(made, isolation_level=None)
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("CREATE TABLE t(x)")
+    connection.executemany("INSERT INTO t VALUES (?)", [("x" * 3000,) for _ in range(50)])  # more than the cache holds
+    shutil.copy(f"{made}-journal", f"{path}-journal")
+    if written == "all pages":
+        connection.execute("COMMIT")
+    shutil.copy(made, path)
+    connection.close()
+    assert path.read_bytes().startswith(b"SQLite format 3") == (written == "all pages")
+    assert path.stat().st_size > 0 < Path(f"{path}-journal").stat().st_size
+    with LedgerWriter(path) as ledger:
+        assert ledger.append(STREAM, 0, [attempt(0)]) == [1]
+    with LedgerReader(path) as reader:
+        assert [item.event for item in reader.recorded()] == [attempt(0)]
+    assert sorted(os.listdir(tmp_path)) == ["ledger.db", "made.db"]
+
+
 def test_a_writer_says_that_a_wal_may_have_been_left_behind(tmp_path: Path) -> None:
     path = killed(tmp_path / "ledger.db")
     Path(f"{path}-wal").unlink()

@@ -517,7 +517,7 @@ def test_too_many_blocks_are_not_worked_through(ledger: Path, blocks: int) -> No
 
 def test_artifacts_beyond_the_total_are_not_read(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left out is said, and what it would have answered is missing."""
-    monkeypatch.setattr("gpusolver.replay.integrity.LARGEST_TOTAL", 2000)
+    monkeypatch.setattr("gpusolver.replay.whole_file.LARGEST_TOTAL", 2000)
     seen = verify(ledger, deep=False)
     assert any("were not read" in note for note in seen.notes)
     assert "artifact missing" in {finding.kind for finding in seen.findings}

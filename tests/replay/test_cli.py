@@ -57,6 +57,25 @@ def test_findings_are_exit_1_and_name_the_event(ledger: Path) -> None:
     assert replay(ledger).exit_code == 0
 
 
+def test_provenance_and_merit_are_two_verdicts(clean: Path, tmp_path: Path) -> None:
+    """Right and cut short, whole and wrong, anchored and right: each is said by itself."""
+    head = json.loads(replay(clean, "--json").output)["head"]
+    cut, wrong = (Path(shutil.copy(clean, tmp_path / name)) for name in ("cut.db", "wrong.db"))
+    rewrite(cut, lambda events: events[:-1])
+    rewrite(wrong, lambda events: first(events, "RoundJudged", verdict="FASTER").body.update(verdict="SLOWER"))
+
+    def verdicts(*words: object) -> tuple[str, str]:
+        report = json.loads(replay(*words, "--verify", "--json").output)
+        return report["provenance"].partition(" ")[0], report["merit"].partition(":")[0]
+
+    assert verdicts(clean) == ("holds", "holds")
+    assert verdicts(cut, "--head", head) == ("does", "holds")
+    assert verdicts(wrong) == ("holds", "does not hold")
+    assert "nothing kept elsewhere vouches for it" in replay(clean).output
+    assert "merit: not derived: use --verify" in replay(clean).output
+    assert "provenance: holds, by what was kept elsewhere" in replay(clean, "--head", head).output
+
+
 @pytest.mark.parametrize("content", [None, b"", b"not a database", b"SQLite format 3\0" + b"\0" * 84])
 def test_what_cannot_be_read_is_exit_2(tmp_path: Path, content: bytes | None) -> None:
     """In words, with the path, for both commands."""
