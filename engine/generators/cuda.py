@@ -13,7 +13,14 @@ _ROWS = ("fuse", "tile", "coalesce", "vectorize", "less_traffic", "less_of_both"
 _ELEMENTWISE = ("fuse", "coalesce", "vectorize", "less_traffic", "less_of_both")
 _PRODUCT = ("coalesce", "tile", "vectorize", "less_traffic", "reduce_registers")
 # Fewest warps first, then what a block holds in shared memory.
-_TILES = ((32, 32, 32, 4, 4), (16, 64, 32, 4, 4), (16, 64, 64, 8, 4), (16, 64, 64, 4, 4), (16, 128, 64, 8, 4), (8, 128, 128, 8, 8))
+_TILES = (
+    (32, 32, 32, 4, 4),
+    (16, 64, 32, 4, 4),
+    (16, 64, 64, 8, 4),
+    (16, 64, 64, 4, 4),
+    (16, 128, 64, 8, 4),
+    (8, 128, 128, 8, 8),
+)
 _TILE_KEYS = ("BLOCK_K", "BLOCK_M", "BLOCK_N", "THREAD_M", "THREAD_N")
 
 
@@ -34,7 +41,9 @@ class CudaGenerator:
             return None
         text = _filled(found)
         sources = tuple(with_config(text, config) for config in _configs(found))
-        return Candidate(sources=sources, note=f"{type(found).__name__.lower()} by NVRTC: {len(sources)} configurations")
+        return Candidate(
+            sources=sources, note=f"{type(found).__name__.lower()} by NVRTC: {len(sources)} configurations"
+        )
 
 
 def _prescriptions(found: Operation) -> tuple[str, ...]:

@@ -90,7 +90,9 @@ def _candidate(asked: Asked, sources: Sequence[str | None]) -> Candidate | None:
     fresh = [source for source in dict.fromkeys(sources) if source is not None and source != asked.source]
     if not fresh:
         return None
-    return Candidate(sources=tuple(fresh[:MOST_SOURCES]), note=f"{asked.prescription}: {len(fresh[:MOST_SOURCES])} sources")
+    return Candidate(
+        sources=tuple(fresh[:MOST_SOURCES]), note=f"{asked.prescription}: {len(fresh[:MOST_SOURCES])} sources"
+    )
 
 
 def variants(reading: Reading, axes: Axes) -> list[str]:

@@ -27,7 +27,9 @@ SERVED = {
 def propose(problem: str, prescription: str, eager: str | None = None) -> tuple[str, ...]:
     found = load(problem)
     found = found if eager is None else msgspec.structs.replace(found, eager=eager)
-    asked = Asked(problem=found, contract="fp32-strict", prescription=prescription, rule="", source=found.start, signals={})
+    asked = Asked(
+        problem=found, contract="fp32-strict", prescription=prescription, rule="", source=found.start, signals={}
+    )
     made = CudaGenerator().propose(asked)
     assert (made is not None) == CudaGenerator().serves(asked)
     return () if made is None else made.sources
@@ -83,36 +85,45 @@ def test_operations_that_are_not(body: str, parameters: str) -> None:
 
 
 def test_texts_that_have_no_operation() -> None:
-    for text in ("", "def operation(:", "x = 1", operation("x + 1") * 2, "def operation(x):\n    y = x\n    return y + 1\n"):
+    for text in (
+        "",
+        "def operation(:",
+        "x = 1",
+        operation("x + 1") * 2,
+        "def operation(x):\n    y = x\n    return y + 1\n",
+    ):
         assert operation_of(text) is None
 
 
 # --- with torch, without a GPU ----------------------------------------------------------------------------------------
 
 
-def loaded(source: str) -> ModuleType:
-    module = ModuleType("candidate")
-    exec(compile(source, "candidate.py", "exec"), vars(module))
-    return module
+def loaded(source: str, folder: Path) -> ModuleType:
+    from ..problems.loading import load_text
+
+    return load_text(folder, "candidate", source)
 
 
 @pytest.mark.torch_cpu
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
 @pytest.mark.parametrize("name", sorted(SERVED))
-def test_machine_code_by_nvrtc(name: str, architecture: str) -> None:
+def test_machine_code_by_nvrtc(name: str, architecture: str, tmp_path: Path) -> None:
     """Every configuration of every template gives an ELF file that holds its kernel by name."""
-    for source in propose(name, SERVED[name]):
-        module = loaded(source)
+    for place, source in enumerate(propose(name, SERVED[name])):
+        (tmp_path / str(place)).mkdir()
+        module = loaded(source, tmp_path / str(place))
         cubin = module.machine_code(module.CODE, architecture, module.CONFIG)
         (kernel,) = re.findall(r"__launch_bounds__\(THREADS\) (\w+)\(", module.CODE)
         assert cubin[:4] == b"\x7fELF" and f".text.{kernel}".encode() in cubin
 
 
 @pytest.mark.torch_cpu
-def test_an_error_in_the_source_is_the_compilers_log() -> None:
-    module = loaded(propose("sigmoid", "fuse")[0])
+def test_an_error_in_the_source_is_the_compilers_log(tmp_path: Path) -> None:
+    module = loaded(propose("sigmoid", "fuse")[0], tmp_path)
     with pytest.raises(RuntimeError, match="undefined"):
-        module.machine_code(module.CODE.replace("#define ELEMENT ", "#define ELEMENT no_such + "), "sm_90", module.CONFIG)
+        module.machine_code(
+            module.CODE.replace("#define ELEMENT ", "#define ELEMENT no_such + "), "sm_90", module.CONFIG
+        )
 
 
 def inputs(problem: str) -> tuple[Any, ...]:
@@ -136,7 +147,7 @@ def test_the_emulated_answer_is_that_of_float64(name: str, place: int, tmp_path:
     from ..problems.emulated import launcher
     from ..problems.loading import load_file
 
-    module = loaded(propose(name, SERVED[name])[place])
+    module = loaded(propose(name, SERVED[name])[place], tmp_path)
     vars(module)["launch"] = launcher(tmp_path, module.CONFIG, waits="__syncthreads" in module.CODE)
     given = inputs(name)
     expected = load_file(Path(load(name).reference)).reference(*given)
@@ -155,7 +166,7 @@ def test_ends_that_are_no_whole_vector_and_tensors_that_are_broadcast(tmp_path: 
     from ..problems.emulated import launcher
 
     source = propose("sigmoid", "fuse", operation("torch.gelu(x) * y - torch.silu(x) / 3", "x, y"))[0]
-    module = loaded(source)
+    module = loaded(source, tmp_path)
     vars(module)["launch"] = launcher(tmp_path, module.CONFIG, waits=False)
     x = torch.linspace(-3, 3, 22)[1:].reshape(7, 3)
     y = torch.tensor([0.5, -2.0, 4.0])

@@ -21,16 +21,19 @@ from gpusolver.problems.sources import with_precision
 
 cst = pytest.importorskip("libcst")
 
-from gpusolver.engine.generators.triton import AXES, MOST_SOURCES, TritonGenerator, variants  # noqa: E402
-from gpusolver.engine.generators.triton_rewrite import swizzles, turned, with_dots  # noqa: E402
-from gpusolver.engine.generators.triton_source import read  # noqa: E402
+from gpusolver.engine.generators.triton import AXES, MOST_SOURCES, TritonGenerator, variants
+from gpusolver.engine.generators.triton_rewrite import swizzles, turned, with_dots
+from gpusolver.engine.generators.triton_source import read
 
 FREE = Path(__file__).parent / "free"
 FREE_SOURCES = {path.stem: path.read_text() for path in sorted(FREE.glob("*.py"))}
 OWN = {
     f"{name} {kind}": source
     for name in names()
-    for kind, source in (("start", load(name).start), *((str(v.file), v.source) for v in load(name).variants if v.source))
+    for kind, source in (
+        ("start", load(name).start),
+        *((str(v.file), v.source) for v in load(name).variants if v.source),
+    )
     if "triton.jit" in source and name != "matmul"  # whose tiled variant is that of kb_matmul_scalar, with other tiles
 }
 TRITON_SOURCES = OWN | FREE_SOURCES
@@ -38,8 +41,12 @@ DIFFERENT = list({axes: name for name, axes in AXES.items()}.values())
 """One prescription of each way to turn."""
 
 
-def propose(source: str, prescription: str, contract: str = "tf32-allowed", problem: str = "kb_matmul_scalar") -> tuple[str, ...]:
-    asked = Asked(problem=load(problem), contract=contract, prescription=prescription, rule="", source=source, signals={})
+def propose(
+    source: str, prescription: str, contract: str = "tf32-allowed", problem: str = "kb_matmul_scalar"
+) -> tuple[str, ...]:
+    asked = Asked(
+        problem=load(problem), contract=contract, prescription=prescription, rule="", source=source, signals={}
+    )
     found = TritonGenerator().propose(asked)
     return () if found is None else found.sources
 
@@ -112,10 +119,15 @@ def test_the_swizzle_is_a_permutation_of_the_grid() -> None:
         within = linear % (group * size_j)
         return first + within % height, within // height
 
-    assert {swizzle2d(i, j, 5, 3, 2) for i in range(5) for j in range(3)} == {(i, j) for i in range(5) for j in range(3)}
+    assert {swizzle2d(i, j, 5, 3, 2) for i in range(5) for j in range(3)} == {
+        (i, j) for i in range(5) for j in range(3)
+    }
     text = next(t for t in propose(load("kb_matmul_scalar").start, "keep_in_l2") if "swizzle2d" in t)
     line = next(line for line in text.splitlines() if "swizzle2d" in line)
-    assert re.search(r"tl\.swizzle2d\(tl\.program_id\(1\), tl\.program_id\(0\), tl\.num_programs\(1\), tl\.num_programs\(0\), \d+\)", line)
+    assert re.search(
+        r"tl\.swizzle2d\(tl\.program_id\(1\), tl\.program_id\(0\), tl\.num_programs\(1\), tl\.num_programs\(0\), \d+\)",
+        line,
+    )
     assert "rows = swizzled_column * BLOCK_M" in text and "cols = swizzled_row * BLOCK_N" in text
 
 
@@ -157,7 +169,9 @@ def test_the_strict_contract_never_gets_tf32(prescription: str) -> None:
     """A dot that says nothing is Triton's TF32: under the strict contract each candidate says ieee, or takes it from the line."""
     for name, source in ((name, source) for name, source in TRITON_SOURCES.items() if ".dot(" in source):
         for text in propose(source, prescription, "fp32-strict"):
-            assert "tf32" not in re.sub(r"#.*|\"\"\".*?\"\"\"|allow_tf32=False", "", text, flags=re.DOTALL).lower(), name
+            assert "tf32" not in re.sub(r"#.*|\"\"\".*?\"\"\"|allow_tf32=False", "", text, flags=re.DOTALL).lower(), (
+                name
+            )
             for call in re.findall(r"(?:tl|L)\.dot\(.*", text):
                 assert 'input_precision="ieee"' in call or "INPUT_PRECISION" in call or "allow_tf32=False" in call, name
     assert not propose(FREE_SOURCES["dots"], "enable_tf32", "fp32-strict")
@@ -244,7 +258,12 @@ def test_a_whole_run_on_the_stand_in(executor: object, tmp_path: Path, monkeypat
     few = msgspec.structs.replace(registration.STATISTICS, blocks=10, looks=(10,))
     monkeypatch.setattr(registration, "STATISTICS", few)
     asked = RunRequest(
-        problems=("kb_softmax",), arms=("on",), contracts=("fp32-strict",), rounds=1, rules=str(table), generators=("catalogue", "triton")
+        problems=("kb_softmax",),
+        arms=("on",),
+        contracts=("fp32-strict",),
+        rounds=1,
+        rules=str(table),
+        generators=("catalogue", "triton"),
     )
     with LedgerWriter(path) as ledger:
         Run(ledger, executor, ignore).start(asked)  # type: ignore[arg-type]
@@ -256,7 +275,14 @@ def test_a_whole_run_on_the_stand_in(executor: object, tmp_path: Path, monkeypat
 
 
 def test_what_is_asked_is_not_changed() -> None:
-    asked = Asked(problem=load("kb_softmax"), contract="fp32-strict", prescription="tile", rule="", source=OWN["kb_softmax start"], signals={})
+    asked = Asked(
+        problem=load("kb_softmax"),
+        contract="fp32-strict",
+        prescription="tile",
+        rule="",
+        source=OWN["kb_softmax start"],
+        signals={},
+    )
     before = msgspec.structs.asdict(asked)
     TritonGenerator().propose(asked)
     assert msgspec.structs.asdict(asked) == before

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.torch_cpu
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The real module with calls that need a GPU replaced."""
-    from cuda.bindings import driver
+    from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
 
     monkeypatch.setattr(driver, "cuLaunchKernel", lambda *args: (0,))
     monkeypatch.setattr(driver, "cuLaunchKernelEx", lambda *args: (0,))
@@ -28,7 +28,9 @@ def test_driver_launches_are_listed_in_order_and_the_list_is_said_to_be_incomple
     from gpusolver.profilers import artifacts as shapes
 
     before = driver.cuLaunchKernel, driver.cuLaunchKernelEx
-    config = SimpleNamespace(gridDimX=9, gridDimY=1, gridDimZ=1, blockDimX=32, blockDimY=2, blockDimZ=1, sharedMemBytes=64)
+    config = SimpleNamespace(
+        gridDimX=9, gridDimY=1, gridDimZ=1, blockDimX=32, blockDimY=2, blockDimZ=1, sharedMemBytes=64
+    )
 
     def call() -> None:
         driver.cuLaunchKernel("rows", 512, 1, 1, 256, 1, 1, 0, None, ((), ()), 0)
