@@ -70,7 +70,9 @@ class Offers:
         if event.outcome not in due:
             self._findings.add(seq, "generated source", f"an outcome of {', '.join(due)}", event.outcome)
         if event.outcome == "unavailable" and round_.interrupted is None:
-            self._findings.add(seq, "order of events", "RoundInterrupted after an endpoint that is unavailable", "a round")
+            self._findings.add(
+                seq, "order of events", "RoundInterrupted after an endpoint that is unavailable", "a round"
+            )
         return max(at, place)
 
     def _outcomes(self, event: GeneratorAsked) -> tuple[str, ...]:

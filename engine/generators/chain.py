@@ -15,7 +15,7 @@ from ..catalogue import candidate_for
 from ..executor import Executor, Question
 from ..measuring import Interrupted, Unavailable
 from ..records import Draft
-from .base import Answer, Asked, Candidate, Generator, Made, Spending, answered
+from .base import Answer, Asked, Generator, Made, Spending, answered
 from .registry import CATALOGUE, opened
 
 _LONGEST_NOTE = 2000
@@ -38,7 +38,9 @@ class Try:
 
     def fresh(self, sources: Sequence[str]) -> tuple[str, ...]:
         """Those that are neither the incumbent nor refused by a gate of this cell, each once, in order."""
-        return tuple(source for source in dict.fromkeys(sources) if source != self.asked.source and self._untried(source))
+        return tuple(
+            source for source in dict.fromkeys(sources) if source != self.asked.source and self._untried(source)
+        )
 
     def _untried(self, source: str) -> bool:
         return self.gates.get(digest(source.encode()), "passed") in _PASSING

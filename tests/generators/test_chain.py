@@ -11,8 +11,6 @@ import pytest
 from gpusolver.engine.generators import chain as chains
 from gpusolver.engine.generators import registry
 from gpusolver.engine.generators.base import Answer, Asked, Candidate, Generator
-from gpusolver.engine.generators.endpoint import Settings
-from gpusolver.engine.generators.llm import LlmGenerator
 from gpusolver.engine.recorded import RecordedExecutor
 from gpusolver.engine.registration import RunRequest, check_request
 from gpusolver.engine.run import Run
@@ -33,7 +31,17 @@ from gpusolver.problems.contract import load
 from gpusolver.problems.sources import config_of, with_config, with_precision
 from gpusolver.replay.verify import verify
 
-from ..engine.support import FakeExecutor, assert_verifies, cell_events, ignore, matmul_story, only, play, request, stored
+from ..engine.support import (
+    FakeExecutor,
+    assert_verifies,
+    cell_events,
+    ignore,
+    matmul_story,
+    only,
+    play,
+    request,
+    stored,
+)
 from .model_server import KEY, Said, serving
 
 TILED = next(v.source for v in load("kb_matmul_scalar").variants if v.prescription == "coalesce") or ""
@@ -192,7 +200,10 @@ def test_a_recorded_run_answers_a_chain_and_refuses_another(tmp_path: Path, monk
     kinds = [type(e).__name__ for e in cell_events(path, "on")]
     assert kinds == [type(e).__name__ for e in cell_events(again, "on")] and "SourcesSwept" in kinds
     assert_verifies(again)
-    with pytest.raises(BadInput, match="--generators: expected cuda, found catalogue"), LedgerWriter(tmp_path / "x.db") as ledger:
+    with (
+        pytest.raises(BadInput, match="--generators: expected cuda, found catalogue"),
+        LedgerWriter(tmp_path / "x.db") as ledger,
+    ):
         Run(ledger, executor, ignore).start(asked_for("catalogue"))
     executor.close()
 
@@ -206,10 +217,14 @@ def test_chains_that_cannot_be(names: tuple[str, ...]) -> None:
 # --- with a model behind it ------------------------------------------------------------------------------------------
 
 
-def modelled(monkeypatch: pytest.MonkeyPatch, url: str, **more: object) -> LlmGenerator:
+def modelled(monkeypatch: pytest.MonkeyPatch, url: str, **more: object) -> None:
+    """The chain's `llm` asks this URL and never sleeps."""
+    pytest.importorskip("openai")
+    from gpusolver.engine.generators.endpoint import Settings
+    from gpusolver.engine.generators.llm import LlmGenerator
+
     made = LlmGenerator(Settings(model="loopback", key=KEY, base_url=url, **more), lambda wait: None)  # type: ignore[arg-type]
     chained(monkeypatch, made)
-    return made
 
 
 def fenced(source: str) -> str:
@@ -259,7 +274,7 @@ def test_b128_a_429_for_ever_stops_the_run_which_goes_on_where_it_stopped(
     limited = Said(status=429, headers=(("Retry-After", "7"),))
     with serving(limited, limited, Said(fenced(best))) as server:
         modelled(monkeypatch, server.url, tries=2)
-        with pytest.raises(ToolFailed, match="rate_limited after 2 requests.*--resume"):
+        with pytest.raises(ToolFailed, match=r"rate_limited after 2 requests.*--resume"):
             play(path, FakeExecutor(), asked_for("llm", rounds=1))
         assert_verifies(path)
         modelled(monkeypatch, server.url, tries=2)

@@ -77,7 +77,11 @@ def chained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chains, "opened", lambda names: {"triton": Sweeps(), "llm": Answers()})
         asked = request("on", rounds=3)
-        play(path, FakeExecutor(), type(asked)(problems=asked.problems, arms=("on",), rounds=3, generators=("triton", "llm")))
+        play(
+            path,
+            FakeExecutor(),
+            type(asked)(problems=asked.problems, arms=("on",), rounds=3, generators=("triton", "llm")),
+        )
     return path
 
 
@@ -93,7 +97,11 @@ def kinds(path: Path, upto: int | None = None) -> set[str]:
 def test_the_ledger_is_clean_and_says_what_is_not_checked(ledger: Path) -> None:
     report = verify(ledger, True)
     assert report.findings == ()
-    told = [e.kind for e in lines(ledger) if "/" in e.stream and e.kind not in ("KernelGated", "Profiled", "NoiseFloorMeasured")]
+    told = [
+        e.kind
+        for e in lines(ledger)
+        if "/" in e.stream and e.kind not in ("KernelGated", "Profiled", "NoiseFloorMeasured")
+    ]
     assert told[:15] == [
         "RoundAttempted", "KernelGenerated",
         "RoundAttempted", "RuleFired", "GeneratorAsked", "GeneratorAsked", "PrescriptionUnserved",
@@ -253,5 +261,8 @@ def test_a_forgery_is_found(ledger: Path, forgery: Callable[[list[Line], Path], 
 
 
 def test_an_answer_that_is_not_there_is_missed(ledger: Path) -> None:
-    rewrite(ledger, lambda events: first(events, "GeneratorAsked", generator="llm").body["exchanges"][0].update(prompt="0" * 64))
+    rewrite(
+        ledger,
+        lambda events: first(events, "GeneratorAsked", generator="llm").body["exchanges"][0].update(prompt="0" * 64),
+    )
     assert "artifact missing" in kinds(ledger)
