@@ -5,13 +5,16 @@ from __future__ import annotations
 import pathlib
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..events.errors import BadInput, GpuSolverError
 from ..events.writer import LedgerWriter
-from ..problems.contract import names
-from .devices import DEVICES, default_recording, open_executor, refuse_packaged
+from ..problems.contract import Problem, names
+from ..problems.imported import find, import_file
+from ..problems.probing import CPU, on_card
+from .devices import DEVICES, card_memory, default_recording, measures, open_executor, refuse_packaged
 from .executor import Executor
 from .registration import REFERENCE_BATCH, RunRequest, check_request, register
 from .run import Run
@@ -24,6 +27,7 @@ _RESTRICTION = (
 
 
 @click.command("run")
+@click.argument("targets", nargs=-1)
 @click.option("--problems", default=",".join(REFERENCE_BATCH), show_default=True, help="Names by comma, or 'all'.")
 @click.option("--arms", default="off,on", show_default=True, help="off, on, off+tabu, on+tabu.")
 @click.option("--rounds", default=12, show_default=True, help="Rounds at most, per cell.")
@@ -38,16 +42,31 @@ _RESTRICTION = (
     "--recording", type=click.Path(path_type=pathlib.Path), help="Ledger that --device recorded answers from."
 )
 @click.option("--ledger", type=click.Path(path_type=pathlib.Path), default=pathlib.Path("ledger.db"), show_default=True)
+@click.option(
+    "--kernelbench", type=click.Path(path_type=pathlib.Path, exists=True, file_okay=False), help="A KernelBench clone."
+)
 @click.option("--resume", is_flag=True, help="Go on with the ledger's unfinished run.")
 @click.option("--seed", default=0, show_default=True, help="Registered seed; every input follows from it.")
+@click.pass_context
 def run_command(
-    problems: str, arms: str, rounds: int, repetitions: str, contracts: str, pool: str, table: str, device: str,
-    recording: pathlib.Path | None, ledger: pathlib.Path, resume: bool, seed: int,
+    context: click.Context, targets: tuple[str, ...], problems: str, arms: str, rounds: int, repetitions: str, contracts: str, pool: str, table: str, device: str,
+    recording: pathlib.Path | None, ledger: pathlib.Path, kernelbench: pathlib.Path | None,
+    resume: bool, seed: int,
 ) -> None:  # fmt: skip
-    """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger."""
-    chosen = names() if problems == "all" else _words(problems)
+    """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger.
+
+    TARGETS are files to import: my_kernel.py, kernelbench:level1/23, kernelbench:level1 (with --kernelbench DIR).
+    """
+    try:
+        imported = _imported(targets, kernelbench, device)
+    except GpuSolverError as error:
+        raise click.ClickException(str(error)) from error
+    alone = bool(targets) and context.get_parameter_source("problems") is ParameterSource.DEFAULT
+    listed = () if alone else names() if problems == "all" else _words(problems)
+    chosen = (*listed, *imported)
     request = RunRequest(
         problems=chosen,
+        imported=imported,
         arms=_words(arms),
         contracts=_words(contracts),
         pool=pool,
@@ -126,6 +145,29 @@ def _play(path: pathlib.Path, executor: Executor, request: RunRequest | None) ->
     print_report(view, console)
     console.print(_RESTRICTION)
     console.print(f"ledger: {path}. Check it: gpusolver replay {path} --verify", markup=False)
+
+
+def _imported(targets: tuple[str, ...], clone: pathlib.Path | None, device: str) -> dict[str, Problem]:
+    """The problems of the files that are named, each probed where it will be measured. BadInput for the first that cannot be one."""
+    files = [path for word in dict.fromkeys(targets) for path in find(word, clone)]
+    if not files:
+        return {}
+    if not measures(device, None):
+        raise BadInput(
+            f"{targets[0]}: a file of yours is measured, never answered from a recording, and no GPU was found. --device cpu tries "
+            "the machinery without one: its times measure no GPU."
+        )
+    where, budget = ("cpu", CPU) if device == "cpu" else ("cuda", on_card(card_memory()))
+    found: dict[str, Problem] = {}
+    for path in files:
+        problem = import_file(path, where, budget)
+        if problem.name in found:
+            raise BadInput(f"{path}: expected files of different names, found two of the name {problem.name}")
+        found[problem.name] = problem
+        note = problem.files["problem.toml"].decode().splitlines()
+        changed = "; ".join(line.removeprefix("# Changed: ") for line in note if line.startswith("# Changed: "))
+        click.echo(f"imported {problem.name}" + (f" ({changed})" if changed else ""))
+    return found
 
 
 def _words(text: str) -> tuple[str, ...]:

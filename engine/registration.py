@@ -14,7 +14,7 @@ import msgspec
 from .. import __version__
 from ..events.errors import BadInput
 from ..events.model import Bounds, Cell, ClaimRegistered, Policy, RunRegistered, Statistics
-from ..problems.contract import CONTRACTS, declared, load
+from ..problems.contract import CONTRACTS, Problem, declared, load
 from ..projections.cell import arm_policy
 from .executor import Executor
 from .rules import rules
@@ -34,7 +34,7 @@ _ROOMS = ("engine", "events", "profilers", "projections", "problems")
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person asks for. `repetitions` by problem; a problem that is not named there is run once."""
+    """What a person asks for. `repetitions` by problem; a problem that is not named there is run once. `imported` are problems of no folder here."""
 
     problems: tuple[str, ...] = REFERENCE_BATCH
     arms: tuple[str, ...] = ("off", "on")
@@ -44,12 +44,13 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     rules: str = "seed"
     repetitions: Mapping[str, int] = {}
     seed: int = 0
+    imported: Mapping[str, Problem] = {}
 
 
 def register(run: str, request: RunRequest, executor: Executor) -> RunRegistered:
     """The registration of a run; BadInput for what `check_request` refuses."""
     check_request(request)
-    problems = tuple(declared(load(name), request.pool) for name in dict.fromkeys(request.problems))
+    problems = tuple(declared(wanted(request, name), request.pool) for name in dict.fromkeys(request.problems))
     return RunRegistered(
         run=run,
         seed=request.seed,
@@ -65,6 +66,11 @@ def register(run: str, request: RunRequest, executor: Executor) -> RunRegistered
         code=code_digests(),
         environment=environment(executor),
     )
+
+
+def wanted(request: RunRequest, name: str) -> Problem:
+    """A problem of the request by its name; BadInput where there is none."""
+    return request.imported[name] if name in request.imported else load(name)
 
 
 def environment(executor: Executor) -> dict[str, str]:
@@ -106,7 +112,7 @@ def check_request(request: RunRequest) -> None:
         if not words:
             raise BadInput(f"{what}: expected at least one, found none")
     for name in request.problems:
-        load(name)
+        wanted(request, name)
     for arm in request.arms:
         arm_policy(arm)
     rules(request.rules)
