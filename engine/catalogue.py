@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from ..events.model import RuleFired, TilesSwept
 from ..problems.contract import Variant
 from ..problems.sources import with_config, with_precision
 from ..profilers import artifacts as shapes
 from ..profilers.sweeps import choose
 from .executor import Executor, Question
+from .generators.base import Made
 from .measuring import Interrupted
 from .records import Draft
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole candidate source, and which variant of which generator it is."""
-
-    generator: str
-    variant: str
-    source: str
-
-
 def candidate_for(
     draft: Draft, executor: Executor, question: Question, fired: RuleFired, incumbent: str, margin: float
-) -> Candidate:
+) -> Made:
     """The candidate of a firing; a template's configuration is chosen by measurement and recorded in the draft.
 
     `margin`: configurations within it of the fastest are equals, of which the first registered is taken.
@@ -34,12 +25,12 @@ def candidate_for(
     variant = question.problem.variant(fired.prescription, fired.cell.pool)
     assert variant is not None  # the matcher blocks a rule whose prescription the problem cannot serve
     if variant.kind == "flag" or variant.source is None:
-        return Candidate(generator="flag", variant=fired.prescription, source=with_precision(incumbent, "tf32"))
+        return Made(generator="flag", variant=fired.prescription, source=with_precision(incumbent, "tf32"))
     name = f"{fired.prescription}:{variant.file}"
     if variant.kind == "file":
-        return Candidate(generator="file", variant=name, source=variant.source)
+        return Made(generator="file", variant=name, source=variant.source)
     source = _swept(draft, executor, question, fired, variant, variant.source, margin)
-    return Candidate(generator="template", variant=name, source=source)
+    return Made(generator="template", variant=name, source=source)
 
 
 def _swept(

@@ -16,9 +16,12 @@ from ..problems.imported import find, import_file
 from ..problems.probing import CPU, on_card
 from .devices import DEVICES, card_memory, default_recording, measures, open_executor, refuse_packaged
 from .executor import Executor
+from .generators.registry import DEFAULT
+from .generators.registry import NAMES as GENERATORS
 from .registration import REFERENCE_BATCH, RunRequest, check_request, register
 from .run import Run
 
+OWN_FILES = ("module", "catalogue")
 _RESTRICTION = (
     "Under pool 'flags' the prescription of fp32_no_tensorcore changes precision flags only, as in the reference experiment: "
     "a rewrite with a TF32 dot would end it in one round (--pool dot shows that). "
@@ -37,6 +40,12 @@ _RESTRICTION = (
 )
 @click.option("--pool", type=click.Choice(["flags", "dot"]), default="flags", show_default=True)
 @click.option("--rules", "table", default="seed", show_default=True, help="Rule table: seed, full, or a TOML file.")
+@click.option(
+    "--generators",
+    default="",
+    show_default="catalogue; module,catalogue for files of yours",
+    help=f"The chain, by comma: {', '.join(GENERATORS)}.",
+)
 @click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
 @click.option(
     "--recording", type=click.Path(path_type=pathlib.Path), help="Ledger that --device recorded answers from."
@@ -49,9 +58,9 @@ _RESTRICTION = (
 @click.option("--seed", default=0, show_default=True, help="Registered seed; every input follows from it.")
 @click.pass_context
 def run_command(
-    context: click.Context, targets: tuple[str, ...], problems: str, arms: str, rounds: int, repetitions: str, contracts: str, pool: str, table: str, device: str,
-    recording: pathlib.Path | None, ledger: pathlib.Path, kernelbench: pathlib.Path | None,
-    resume: bool, seed: int,
+    context: click.Context, targets: tuple[str, ...], problems: str, arms: str, rounds: int, repetitions: str,
+    contracts: str, pool: str, table: str, generators: str, device: str, recording: pathlib.Path | None,
+    ledger: pathlib.Path, kernelbench: pathlib.Path | None, resume: bool, seed: int,
 ) -> None:  # fmt: skip
     """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger.
 
@@ -74,6 +83,7 @@ def run_command(
         rules=table,
         repetitions=_repetitions(repetitions, chosen),
         seed=seed,
+        generators=_words(generators) or (OWN_FILES if alone else DEFAULT),
     )
     try:
         if resume and not ledger.exists():

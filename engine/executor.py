@@ -64,7 +64,7 @@ class Executor(Protocol):
         ...
 
     def sweep(self, question: Question, template: str, sources: tuple[str, ...]) -> Observation:
-        """Artifact `sweep`, one list a source."""
+        """Artifact `sweep`, one list a source; `template` is empty where the sources are no configurations of one."""
         ...
 
     def count(self, question: Question, source: str, metrics: tuple[str, ...]) -> Observation:

@@ -16,6 +16,8 @@ from ..events.errors import ToolFailed
 from .marked import kill_marked
 from .worker.forkserver import REQUEST_BYTES
 
+# Keys of models are for the engine alone: what they rewrite must not read them.
+SECRETS = ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY")
 START_LIMIT_S = 120.0
 _ANSWER_LIMIT_S = 45.0
 _LONGEST_LOG = 16 << 20
@@ -79,7 +81,7 @@ class ForkClient:
         """Environment variables of the workers, and of whatever else runs candidates on their device."""
         root = str(pathlib.Path(package_path[0]).parent)
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name not in SECRETS},
             "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")])),
             "PYTHONDONTWRITEBYTECODE": "1",
             # Line information puts file paths into the machine code, and equal kernels would look different.

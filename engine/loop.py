@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..events.errors import ToolFailed
 from ..events.model import (
     Context,
     KernelGenerated,
+    PrescriptionUnserved,
     RoundAttempted,
     RoundInterrupted,
     RoundJudged,
@@ -25,7 +27,10 @@ from ..profilers.witnesses import Witnesses, alone_ns, per_call
 from ..projections.cell import CellPlan, CellState, ask, decide, fold, live_rules, must_stop, next_attempt
 from ..projections.matcher import Match
 from .catalogue import candidate_for
-from .measuring import Bench, Interrupted
+from .generators.base import Asked, Made
+from .generators.chain import Chain, Try
+from .generators.failures import last_failure
+from .measuring import Bench, Interrupted, Unavailable
 from .records import Draft
 
 Say = Callable[[str], None]
@@ -34,8 +39,18 @@ Say = Callable[[str], None]
 class CellLoop:
     """Plays one cell against a ledger. Every state that it acts on is the fold of the cell's stream, so it can resume."""
 
-    def __init__(self, ledger: LedgerWriter, bench: Bench, plan: CellPlan, problem: Problem, say: Say) -> None:
+    def __init__(
+        self,
+        ledger: LedgerWriter,
+        bench: Bench,
+        plan: CellPlan,
+        problem: Problem,
+        say: Say,
+        chain: Chain | None = None,
+    ) -> None:
+        """`chain` None: the catalogue alone, whose prescriptions are all that the problem registered."""
         self._ledger, self._bench, self._plan, self._problem, self._say = ledger, bench, plan, problem, say
+        self._chain = chain
         self._stream = cell_stream(plan.run, plan.cell)
         self._state = CellState(cell=plan.cell)
         for stored in ledger.events(self._stream):
@@ -76,7 +91,10 @@ class CellLoop:
         try:
             body(draft)
         except Interrupted as fault:
-            return self._interrupt(str(fault))
+            self._interrupt(str(fault), draft.spent())
+            if isinstance(fault, Unavailable):
+                raise ToolFailed(f"{fault}. What was measured is in the ledger: go on with --resume.") from fault
+            return None
         return self._commit(draft)
 
     def _round_zero(self, draft: Draft) -> None:
@@ -98,15 +116,53 @@ class CellLoop:
     def _round(self, draft: Draft, found: Match, incumbent: str) -> None:
         fired = self._firing(found, self._state.round, self._state.attempt)
         draft.add(fired)
-        question = self._bench.question("sweep", draft.keep_source(incumbent), self._state.attempt)
-        margin = self._plan.statistics.margin
-        made = candidate_for(draft, self._bench.executor, question, fired, incumbent, margin)
+        made = self._candidate(draft, fired, incumbent)
+        if made is None:
+            return self._unserved(draft, fired)
         draft.add(self._generated(draft, fired.firing, made.source, made.generator, made.variant))
         judged = self._measure(draft, made.source, incumbent)
         if judged.verdict == "FASTER":
             timed = self._bench.time(draft, "floor", made.source, made.source, self._state.attempt)
             self._bench.floor(draft, self._state.round, made.source, timed)
         self._conclude(draft, fired, draft.keep_source(made.source), judged)
+
+    def _candidate(self, draft: Draft, fired: RuleFired, incumbent: str) -> Made | None:
+        """What the catalogue, or the first generator of the chain that can, makes of the firing."""
+        question = self._bench.question("sweep", draft.keep_source(incumbent), self._state.attempt)
+        margin, executor = self._plan.statistics.margin, self._bench.executor
+        if self._chain is None:
+            return candidate_for(draft, executor, question, fired, incumbent, margin)
+        assert fired.prescription is not None  # stop rules end the cell
+        asked = Asked(
+            problem=self._problem,
+            contract=self._plan.cell.contract,
+            prescription=fired.prescription,
+            rule=fired.rule,
+            source=incumbent,
+            signals=self._state.signals.get(self._incumbent, {}),
+            failure=last_failure(self._ledger, self._stream, self._incumbent),
+            chip=self._plan.chip.name,
+        )
+        attempt, gates = self._state.attempt, self._state.gates
+        return self._chain.make(Try(draft, executor, question, fired, attempt, asked, gates, margin))
+
+    def _unserved(self, draft: Draft, fired: RuleFired) -> None:
+        """Nobody could follow the prescription: the round ends without a verdict, and this incumbent is not prescribed it again."""
+        assert fired.prescription is not None  # stop rules end the cell
+        reason = "no generator has a candidate"
+        event = PrescriptionUnserved(
+            cell=self._plan.cell,
+            round=self._state.round,
+            attempt=self._state.attempt,
+            firing=fired.firing,
+            rule=fired.rule,
+            rule_version=fired.rule_version,
+            prescription=fired.prescription,
+            incumbent=self._incumbent,
+            reason=reason,
+        )
+        draft.add(event)
+        self._say(f"round {event.round}: {fired.rule} -> {fired.prescription}: {reason}")
 
     def _measure(self, draft: Draft, text: str, incumbent: str) -> Judgement:
         """Gate, inertness, samples and counters of a candidate, and the verdict that they give."""
@@ -236,8 +292,8 @@ class CellLoop:
     def _launches(self, source: str) -> shapes.Launches:
         return shapes.decode(shapes.Launches, self._ledger.artifact(self._state.launches[source]))
 
-    def _interrupt(self, reason: str) -> None:
-        draft = Draft()
+    def _interrupt(self, reason: str, draft: Draft | None = None) -> None:
+        draft = draft or Draft()
         round_, attempt = self._state.round, self._state.attempt
         draft.add(RoundInterrupted(cell=self._plan.cell, round=round_, attempt=attempt, reason=reason))
         self._commit(draft)

@@ -32,6 +32,10 @@ class Interrupted(Exception):
     """An infrastructure fault left the round without a verdict; it is recorded and the round is tried again."""
 
 
+class Unavailable(Interrupted):
+    """What a generator asks does not answer: the run ends here, and goes on with --resume."""
+
+
 class Gated(msgspec.Struct, frozen=True, kw_only=True):
     """A gated source: outcome, the digest of its launch list where it ran, and what was observed."""
 

@@ -13,7 +13,7 @@ from ..events.errors import BadInput
 from ..events.model import Cell, Event, Origin, RunRegistered, Statistics
 from ..problems.sources import config_of
 from .executor import Observation, Question
-from .recording import Key, Recorded, Recording, cell_of, compare_key, extra_key, keys_of, sweep_key
+from .recording import Key, Recorded, Recording, cell_of, compare_key, extra_key, keys_of, sources_key, sweep_key
 
 _BLOB_FIELDS = (("application/x-cubin", "code"), ("text/x-ttir", "ttir"))
 
@@ -60,7 +60,9 @@ class RecordedExecutor:
         return self._answer(question, compare_key(question.purpose, _digest(left), _digest(right)))
 
     def sweep(self, question: Question, template: str, sources: tuple[str, ...]) -> Observation:
-        """The recorded sweep of this template over these configurations."""
+        """The recorded sweep of this template over these configurations, or of these sources where there is no template."""
+        if not template:
+            return self._answer(question, sources_key(tuple(_digest(source) for source in sources)))
         return self._answer(question, sweep_key(_digest(template), tuple(config_of(source) for source in sources)))
 
     def count(self, question: Question, source: str, metrics: tuple[str, ...]) -> Observation:
@@ -125,6 +127,8 @@ class RecordedExecutor:
             raise self._refusal("--seed", str(recorded.seed), str(asked.seed))
         if asked.max_rounds > recorded.max_rounds:
             raise self._refusal("--rounds", f"at most {recorded.max_rounds}", str(asked.max_rounds))
+        if asked.generators != recorded.generators:
+            raise self._refusal("--generators", _chain(recorded), _chain(asked))
         if asked.statistics != recorded.statistics:
             raise self._refusal("statistics", str(recorded.statistics), str(asked.statistics))
 
@@ -142,6 +146,10 @@ class RecordedExecutor:
         return "none such; it has " + "; ".join(
             f"{place}: {', '.join(sorted(cells))}" for place, cells in found.items()
         )
+
+
+def _chain(registered: RunRegistered) -> str:
+    return "catalogue" if registered.generators is msgspec.UNSET else ",".join(registered.generators)
 
 
 def _words(cell: Cell) -> str:

@@ -20,6 +20,7 @@ from ..events.model import (
     Profiled,
     RoundJudged,
     RunRegistered,
+    SourcesSwept,
     TilesSwept,
 )
 from ..events.reader import LedgerReader
@@ -93,6 +94,11 @@ def sweep_key(template: str, configs: tuple[dict[str, int], ...]) -> Key:
     return ("sweep", template, digest(msgspec.json.encode(configs, order="deterministic")))
 
 
+def sources_key(sources: tuple[str, ...]) -> Key:
+    """Key of a sweep over whole sources, by their digests."""
+    return ("sweep", *sources)
+
+
 def keys_of(event: Event) -> list[tuple[Key, dict[str, str]]]:
     """The keys under which an event's measurements can be asked for, and their artifacts."""
     match event:
@@ -101,6 +107,8 @@ def keys_of(event: Event) -> list[tuple[Key, dict[str, str]]]:
             return [(("gate", event.source), {"report": event.report, **launches})]
         case TilesSwept():
             return [(sweep_key(event.template, event.configs), {"sweep": event.samples})]
+        case SourcesSwept():
+            return [(sources_key(event.sources), {"sweep": event.samples})]
         case Profiled():
             counters = {"counters": event.counters} if event.counters else {}
             samples = (compare_key("profile", event.against, event.source), {"samples": event.samples})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..events.artifacts import digest
-from ..events.model import Event
+from ..events.model import Event, GeneratorAsked
 from .executor import Observation
 
 SOURCE = "text/x-python"
@@ -37,3 +37,13 @@ class Draft:
     def add(self, event: Event) -> None:
         """Append an event."""
         self.events.append(event)
+
+    def spent(self) -> Draft:
+        """What generators were asked, with the artifacts that this names: it is kept where the rest of the round is not."""
+        kept = Draft()
+        for event in self.events:
+            if isinstance(event, GeneratorAsked):
+                kept.add(event)
+                named = [name for each in event.exchanges for name in (each.prompt, each.answer) if name is not None]
+                kept.artifacts |= {name: self.artifacts[name] for name in (*named, *event.artifacts)}
+        return kept

@@ -10,13 +10,17 @@ from importlib.resources.abc import Traversable
 from itertools import product
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from .. import __version__
 from ..events.errors import BadInput
-from ..events.model import Bounds, Cell, ClaimRegistered, Policy, RunRegistered, Statistics
+from ..events.model import Bounds, Cell, ClaimRegistered, Policy, ProblemDeclared, RunRegistered, Statistics
 from ..problems.contract import CONTRACTS, Problem, declared, load
 from ..projections.cell import arm_policy
 from .executor import Executor
+from .generators.chain import Chain
+from .generators.registry import DEFAULT, check_names
 from .rules import rules
 
 REFERENCE_BATCH = ("kb_softmax", "kb_layernorm", "kb_reduce", "kb_matmul_scalar")
@@ -34,7 +38,11 @@ _ROOMS = ("engine", "events", "profilers", "projections", "problems")
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person asks for. `repetitions` by problem; a problem that is not named there is run once. `imported` are problems of no folder here."""
+    """What a person asks for. `repetitions` by problem; a problem that is not named there is run once.
+
+    `generators` is the chain in the order of asking; the catalogue alone is what a run without a registered chain has.
+    `imported` are problems of no folder here, by name.
+    """
 
     problems: tuple[str, ...] = REFERENCE_BATCH
     arms: tuple[str, ...] = ("off", "on")
@@ -45,12 +53,14 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     repetitions: Mapping[str, int] = {}
     seed: int = 0
     imported: Mapping[str, Problem] = {}
+    generators: tuple[str, ...] = DEFAULT
 
 
 def register(run: str, request: RunRequest, executor: Executor) -> RunRegistered:
     """The registration of a run; BadInput for what `check_request` refuses."""
     check_request(request)
-    problems = tuple(declared(wanted(request, name), request.pool) for name in dict.fromkeys(request.problems))
+    chain = None if request.generators == DEFAULT else Chain(request.generators)
+    problems = tuple(_declared(name, request, chain) for name in dict.fromkeys(request.problems))
     return RunRegistered(
         run=run,
         seed=request.seed,
@@ -64,13 +74,25 @@ def register(run: str, request: RunRequest, executor: Executor) -> RunRegistered
         statistics=executor.statistics() or STATISTICS,
         claims=tuple(_claims(request)),
         code=code_digests(),
-        environment=environment(executor),
+        environment=environment(executor) | ({} if chain is None else chain.facts()),
+        generators=UNSET if chain is None else chain.names,
     )
 
 
 def wanted(request: RunRequest, name: str) -> Problem:
     """A problem of the request by its name; BadInput where there is none."""
     return request.imported[name] if name in request.imported else load(name)
+
+
+def _declared(name: str, request: RunRequest, chain: Chain | None) -> ProblemDeclared:
+    """The problem with all prescriptions of the table that something in the chain may serve."""
+    problem = wanted(request, name)
+    found = declared(problem, request.pool)
+    if chain is None:
+        return found
+    asked = {rule.prescription for rule in rules(request.rules) if rule.prescription is not None}
+    served = (p for p in asked if chain.serves(problem, request.pool, request.contracts, p))
+    return replace(found, prescriptions=tuple(sorted(served)))
 
 
 def environment(executor: Executor) -> dict[str, str]:
@@ -89,7 +111,7 @@ def code_digests() -> dict[str, str]:
 
 def _texts(folder: Traversable, path: str) -> Iterable[tuple[str, bytes]]:
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
-        if entry.is_dir() and path.count("/") == 0 and entry.name == "worker":
+        if entry.is_dir() and path.count("/") == 0 and entry.name in ("worker", "generators"):
             yield from _texts(entry, f"{path}/{entry.name}")
         elif entry.name.endswith((".py", ".toml", ".sql")):
             yield f"{path}/{entry.name}", entry.read_bytes()
@@ -116,6 +138,7 @@ def check_request(request: RunRequest) -> None:
     for arm in request.arms:
         arm_policy(arm)
     rules(request.rules)
+    check_names(request.generators)
     unknown = [c for c in request.contracts if c not in CONTRACTS]
     if unknown:
         raise BadInput(f"--contract: expected some of {', '.join(CONTRACTS)}; found {', '.join(unknown)}")

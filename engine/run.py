@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec import UnsetType
+
 from ..events.errors import BadInput
 from ..events.model import Cell, Event, RuleSeeded, RunRegistered, RunStopped
 from ..events.writer import LedgerWriter
@@ -15,6 +17,7 @@ from ..projections.runs import Group, RunView, cell_plan, fold, group_of, groups
 from .ceilings import calibrated
 from .executor import Executor
 from .finals import Finals
+from .generators.chain import Chain
 from .loop import CellLoop
 from .measuring import Bench
 from .records import SOURCE
@@ -31,6 +34,7 @@ class Run:
         self._ledger, self._executor, self._watch = ledger, executor, watch
         self._run, self._done, self._total = "", 0, 1
         self._problems: dict[str, Problem] = {}
+        self._chain: Chain | None = None
 
     def start(self, request: RunRequest) -> RunView:
         """Register a new run and play it; refuses while the ledger's last run is unfinished."""
@@ -71,7 +75,8 @@ class Run:
         self._calibrate()
         view = self._view()
         assert view.registration is not None
-        plan = view.registration.plan
+        plan, names = view.registration.plan, view.registration.generators
+        self._chain = None if isinstance(names, UnsetType) else Chain(names)
         self._total = len(plan)
         for group in groups(view.registration):
             for cell in (cell for cell in plan if group_of(cell) == group):
@@ -87,7 +92,7 @@ class Run:
         ceilings = shapes.decode(shapes.Calibration, self._ledger.artifact(view.calibration.calibration))
         bench = Bench(self._executor, plan, problem, view.registration.seed, view.calibration.copy_gbps, ceilings)
         label = f"{cell.problem} {cell.contract} {cell.arm} #{cell.repetition}"
-        CellLoop(self._ledger, bench, plan, problem, lambda text: self._say(f"{label}: {text}")).run()
+        CellLoop(self._ledger, bench, plan, problem, lambda text: self._say(f"{label}: {text}"), self._chain).run()
 
     def _finals(self, group: Group) -> None:
         label = f"{group.problem} {group.contract} #{group.repetition}"

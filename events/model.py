@@ -272,6 +272,27 @@ class CounterRow(Value, frozen=True):
     within: bool
 
 
+# --- generators -------------------------------------------------------------------------------------------------------
+
+
+class Exchange(Value, frozen=True):
+    """One request to a language model and what came of it; `prompt` and `answer` are artifacts.
+
+    `status` and `finish`: replay/FORMAT.md section 5. `waited_s` is the time before the request (as the endpoint demanded),
+    `took_s` that until its end. Tokens and cost are None where the endpoint does not tell them and no price was given.
+    """
+
+    status: str
+    prompt: str
+    answer: str | None
+    finish: str | None
+    waited_s: float
+    took_s: float
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost_usd: float | None
+
+
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
@@ -282,7 +303,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class RunRegistered(Event, frozen=True, tag=True):
-    """Everything that is decided before measuring."""
+    """Everything that is decided before measuring. `generators` is the chain in the order of asking; UNSET: the catalogue alone."""
 
     run: str
     seed: int
@@ -296,6 +317,7 @@ class RunRegistered(Event, frozen=True, tag=True):
     claims: tuple[ClaimRegistered, ...]
     code: dict[str, str]
     environment: dict[str, str]
+    generators: tuple[str, ...] | UnsetType = UNSET
 
 
 class RuleSeeded(Event, frozen=True, tag=True):
@@ -349,6 +371,51 @@ class RuleFired(Event, frozen=True, tag=True):
     abstained: tuple[Abstained, ...]
     blocked: tuple[Blocked, ...]
     predicted_gain: float
+
+
+class GeneratorAsked(Event, frozen=True, tag=True):
+    """What one generator of the chain, other than the catalogue, made of a firing; `artifacts` are what it leaves to read.
+
+    An attempt that is cut off keeps these events, so that nothing spent is lost.
+    """
+
+    cell: Cell
+    round: int
+    attempt: int
+    firing: str
+    generator: str
+    outcome: Literal["made", "declined", "repeated", "no_answer", "unavailable"]
+    note: str
+    model: str | None
+    exchanges: tuple[Exchange, ...]
+    artifacts: tuple[str, ...]
+
+
+class PrescriptionUnserved(Event, frozen=True, tag=True):
+    """The end of a round in which no generator had a candidate: nobody is credited, and this incumbent is not prescribed it again."""
+
+    cell: Cell
+    round: int
+    attempt: int
+    firing: str
+    rule: str
+    rule_version: int
+    prescription: str
+    incumbent: str
+    reason: str
+
+
+class SourcesSwept(Event, frozen=True, tag=True):
+    """A sweep over whole sources that one generator made for a firing; `chosen` is None where none of them runs."""
+
+    cell: Cell
+    round: int
+    firing: str
+    generator: str
+    sources: tuple[str, ...]
+    samples: str
+    chosen: int | None
+    origin_seq: int | None = None
 
 
 class TilesSwept(Event, frozen=True, tag=True):
@@ -611,7 +678,10 @@ AnyEvent = (
     | RoundAttempted
     | RoundInterrupted
     | RuleFired
+    | GeneratorAsked
+    | PrescriptionUnserved
     | TilesSwept
+    | SourcesSwept
     | KernelGenerated
     | KernelGated
     | Profiled

@@ -16,6 +16,7 @@ from ..events.model import (
     KernelGenerated,
     NoiseFloorMeasured,
     Policy,
+    PrescriptionUnserved,
     ProblemDeclared,
     Profiled,
     RoundAttempted,
@@ -68,7 +69,8 @@ class CellState(msgspec.Struct, frozen=True, kw_only=True):
     """What a cell's stream says so far; begin with `CellState(cell=...)`, where nothing has been attempted (round -1).
 
     Mappings are keyed by source digest, `fired` by firing id. `open` means that a RoundAttempted has no end yet; round 0
-    ends with its NoiseFloorMeasured or a gate not passed, a later round with its RoundJudged, either with RoundInterrupted.
+    ends with its NoiseFloorMeasured or a gate not passed, a later round with its RoundJudged or PrescriptionUnserved, either
+    with RoundInterrupted. `unserved` are the (prescription, incumbent) that no generator had a candidate for.
     `interruptions` counts those of the current round and is 0 once it has ended well; `interrupted` counts them all.
     """
 
@@ -92,6 +94,7 @@ class CellState(msgspec.Struct, frozen=True, kw_only=True):
     retired: frozenset[Silenced] = frozenset()
     promoted: frozenset[RuleVersion] = frozenset()
     inert: frozenset[tuple[str, str]] = frozenset()
+    unserved: frozenset[tuple[str, str]] = frozenset()
     rounds: tuple[RoundJudged, ...] = ()
     stopped: RunStopped | None = None
 
@@ -144,6 +147,9 @@ def fold(state: CellState, event: Event) -> CellState:
             return replace(state, fired={**state.fired, event.firing: event}, last_firing=event.firing)
         case RoundJudged():
             return _judged(state, event)
+        case PrescriptionUnserved():
+            lacking = state.unserved | {(event.prescription, event.incumbent)}
+            return replace(state, open=False, interruptions=0, unserved=lacking)
         case RuleRetired():
             return replace(state, retired=state.retired | {(event.rule, event.rule_version, event.context)})
         case RulePromoted():
@@ -163,7 +169,7 @@ def ask(plan: CellPlan, state: CellState, context: Context) -> Match:
         chip=plan.chip,
         contract=plan.cell.contract,
         context=context,
-        prescriptions=plan.problem.prescriptions,
+        prescriptions=tuple(p for p in plan.problem.prescriptions if (p, state.incumbent) not in state.unserved),
         evolves=arm.evolves,
         retired=state.retired,
         tabu=tabu,

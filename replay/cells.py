@@ -10,6 +10,7 @@ from ..events.model import Cell, RoundJudged, RuleFired, RunStopped
 from .evolution import EVOLVING, Tally
 from .findings import Findings, Kind
 from .grammar import Round, Script
+from .offers import Maker
 from .rounds import MOST_ATTEMPTS, Checker, Setting
 from .state import State
 
@@ -36,6 +37,7 @@ def walk(setting: Setting, script: Script, findings: Findings) -> Ended:
             state.incumbent = round_.attempted.incumbent
         if round_.interrupted is not None:
             _check_interruption(round_, findings)
+            checker.offers().check(round_)
         elif not round_.bare():
             _Step(setting, state, checker, round_, findings).all()
             started = started or (round_.generated is not None and round_.attempted.round == 0)
@@ -88,7 +90,7 @@ class _Step:
         """Check what is there, in the order of the page; a missing event was reported by the grammar."""
         self._numbers()
         self._prompted()
-        self._candidate()
+        self._candidate(self._offered())
         self._measured()
         judged = self._round.judged is not None and self._round.fired is not None
         if judged:
@@ -119,13 +121,23 @@ class _Step:
             with self._findings.derivation(r.seqs["swept"], "sweep"):
                 self._checker.swept(r.seqs["swept"], r.swept, r.fired)
 
-    def _candidate(self) -> None:
+    def _offered(self) -> Maker | None:
+        """What the chain was asked, and the end of a round in which it had nothing."""
+        r, offers = self._round, self._checker.offers()
+        made = offers.check(r)
+        if r.unserved is not None:
+            offers.unserved(r.seqs["unserved"], r.unserved, r, made)
+        elif made is not None and r.generated is None:
+            self._findings.add(r.seq, "generated source", f"the candidate of {made.generator}", "none")
+        return made
+
+    def _candidate(self, made: Maker | None) -> None:
         r = self._round
         if r.generated is None:
             return
         seq = r.seqs["generated"]
         with self._findings.derivation(seq, "generated source"):
-            self._checker.generated(seq, r.generated, r.fired, r.swept)
+            self._checker.generated(seq, r, r.generated, made)
         if r.attempted.round == 0:
             self._findings.expect(seq, "generated source", r.attempted.incumbent, r.generated.source, "start")
         if r.gated is not None:

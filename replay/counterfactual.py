@@ -125,7 +125,11 @@ class _Pool:
     def __init__(self, stream: str, own: Script, others: Iterable[tuple[str, Script]]) -> None:
         self._rounds: dict[Key, list[Measured]] = {}
         self._own: list[int] = []
+        self._unserved: set[tuple[str, str]] = set()
         for name, found in ((stream, own), *others):
+            for round_ in found.rounds:
+                if round_.unserved is not None:
+                    self._unserved.add((round_.unserved.prescription, round_.unserved.incumbent))
             for round_ in ended(found):
                 if round_.fired is not None and round_.judged is not None:
                     key = (round_.judged.incumbent, round_.fired.prescription)
@@ -142,6 +146,10 @@ class _Pool:
         if name == self._stream:
             self._own.remove(round_.attempted.round)
         return name, round_
+
+    def offered(self, incumbent: str, prescriptions: tuple[str, ...]) -> tuple[str, ...]:
+        """Without those that no generator had a candidate for when it was asked about this incumbent."""
+        return tuple(p for p in prescriptions if (p, incumbent) not in self._unserved)
 
     def unused(self) -> tuple[int, ...]:
         """The cell's own rounds that were not handed out."""
@@ -208,7 +216,7 @@ class _Play:
                 signals=state.signals.get(state.incumbent, {}),
                 chip=self._at.device.chip,
                 context=self._context(),
-                prescriptions=self._at.problem.prescriptions,
+                prescriptions=self._pool.offered(state.incumbent, self._at.problem.prescriptions),
                 promoted=frozenset(state.evidence.promoted) if policy.evolves else frozenset(),
                 retired=frozenset(state.evidence.retired) if policy.evolves else frozenset(),
                 tabu=inert if policy.tabu else frozenset(),

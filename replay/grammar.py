@@ -13,6 +13,7 @@ from ..events.model import (
     Event,
     ExaminationRegistered,
     ExaminationStated,
+    GeneratorAsked,
     HeadToHead,
     KernelExamined,
     KernelGated,
@@ -20,6 +21,7 @@ from ..events.model import (
     LedgerSealed,
     NoiseFloorMeasured,
     PairCompared,
+    PrescriptionUnserved,
     Profiled,
     RoundAttempted,
     RoundInterrupted,
@@ -31,6 +33,7 @@ from ..events.model import (
     RuleSeeded,
     RunRegistered,
     RunStopped,
+    SourcesSwept,
     StaticRulesSeen,
     TilesSwept,
 )
@@ -40,7 +43,7 @@ Item = tuple[int, Event]
 
 
 class Round(msgspec.Struct):
-    """One attempt of a round: its events, each beside its seq in `seqs`."""
+    """One attempt of a round: its events, each beside its seq in `seqs`; `offers` is what the chain's generators were asked, with their sweeps."""
 
     attempted: RoundAttempted
     seqs: dict[str, int]
@@ -54,6 +57,8 @@ class Round(msgspec.Struct):
     judged: RoundJudged | None = None
     retired: RuleRetired | None = None
     promoted: RulePromoted | None = None
+    unserved: PrescriptionUnserved | None = None
+    offers: list[tuple[int, GeneratorAsked | SourcesSwept]] = []
 
     @property
     def seq(self) -> int:
@@ -74,20 +79,23 @@ class Script(msgspec.Struct):
 
 
 # Place within a round that an event must come before, the place that it takes, and its slot. An interruption is possible
-# only right after the attempt, and closes it.
+# only right after the attempt and what was asked in it, and closes it.
 _CLOSED = 100
 _PLACES: dict[type[Event], tuple[int, int, str]] = {
-    RoundInterrupted: (1, _CLOSED, "interrupted"),
-    RuleFired: (1, 1, "fired"),
-    TilesSwept: (2, 2, "swept"),
-    KernelGenerated: (3, 3, "generated"),
-    KernelGated: (4, 4, "gated"),
-    Profiled: (5, 5, "profiled"),
-    NoiseFloorMeasured: (6, 6, "floor"),
-    RoundJudged: (7, 7, "judged"),
-    RuleRetired: (8, 8, "retired"),
-    RulePromoted: (9, 9, "promoted"),
+    RoundInterrupted: (2, _CLOSED, "interrupted"),
+    RuleFired: (1, 2, "fired"),
+    TilesSwept: (3, 3, "swept"),
+    KernelGenerated: (4, 4, "generated"),
+    PrescriptionUnserved: (3, _CLOSED, "unserved"),
+    KernelGated: (5, 5, "gated"),
+    Profiled: (6, 6, "profiled"),
+    NoiseFloorMeasured: (7, 7, "floor"),
+    RoundJudged: (8, 8, "judged"),
+    RuleRetired: (9, 9, "retired"),
+    RulePromoted: (10, 10, "promoted"),
 }
+# What generators were asked stands behind the firing or, of an attempt that was cut off, behind the attempt alone.
+_ASKED, _FIRED = 1, 2
 _NOWHERE = (0, 0, "")
 OF_RUN: tuple[type[Event], ...] = (RunRegistered, RuleSeeded, DeviceCalibrated, HeadToHead, ClaimStated)
 OF_EXAM: tuple[type[Event], ...] = (
@@ -99,11 +107,11 @@ OF_EXAM: tuple[type[Event], ...] = (
     StaticRulesSeen,
     ExaminationStated,
 )
-OF_CELL: tuple[type[Event], ...] = (RoundAttempted, *_PLACES, RunStopped)
+OF_CELL: tuple[type[Event], ...] = (RoundAttempted, *_PLACES, GeneratorAsked, SourcesSwept, RunStopped)
 OF_LEDGER: tuple[type[Event], ...] = (LedgerSealed,)
 _START = ("generated", "gated")
 _ROUND = ("fired", "generated", "gated", "judged")
-_NEVER_IN_START = ("fired", "swept", "judged", "retired", "promoted")
+_NEVER_IN_START = ("fired", "swept", "judged", "retired", "promoted", "unserved")
 
 
 def parse(items: Sequence[Item], findings: Findings) -> Script:
@@ -117,6 +125,11 @@ def parse(items: Sequence[Item], findings: Findings) -> Script:
             place = taken
             setattr(now, slot, event)
             now.seqs[slot] = seq
+        elif isinstance(event, GeneratorAsked) and place <= _FIRED and now is not None:
+            place = max(place, _ASKED)
+            _offer(now, seq, event)
+        elif isinstance(event, SourcesSwept) and place == _FIRED and now is not None:
+            _offer(now, seq, event)
         elif isinstance(event, RoundAttempted) and script.stopped is None:
             now, place = Round(event, {"attempted": seq}), 0
             script.rounds.append(now)
@@ -125,6 +138,11 @@ def parse(items: Sequence[Item], findings: Findings) -> Script:
             _take_end(script, seq, event, findings)
     _check_whole(script, findings)
     return script
+
+
+def _offer(now: Round, seq: int, event: GeneratorAsked | SourcesSwept) -> None:
+    now.offers.append((seq, event))
+    now.seqs[f"offer {len(now.offers)}"] = seq
 
 
 def _take_end(script: Script, seq: int, event: Event, findings: Findings) -> None:
@@ -149,7 +167,7 @@ def _take_end(script: Script, seq: int, event: Event, findings: Findings) -> Non
 def _whole(round_: Round) -> bool:
     if round_.attempted.round == 0:
         return round_.gated is not None
-    return round_.judged is not None
+    return round_.judged is not None or round_.unserved is not None
 
 
 def _check_together(round_: Round, findings: Findings) -> None:
@@ -168,7 +186,7 @@ def _check_whole(script: Script, findings: Findings) -> None:
         if round_.bare() and last:
             continue
         start = round_.attempted.round == 0
-        needed = _START if start else _ROUND
+        needed = _START if start else _ROUND if round_.unserved is None else ("fired",)
         if start and round_.gated is not None and round_.gated.outcome == "passed":
             needed = (*_START, "profiled", "floor")
         _check_together(round_, findings)
@@ -181,6 +199,8 @@ def _check_whole(script: Script, findings: Findings) -> None:
         for slot in _NEVER_IN_START if start else ():
             if slot in round_.seqs:
                 findings.add(round_.seqs[slot], "order of events", "round 0 without rules and verdicts", slot)
+        for at, event in round_.offers if start else ():
+            findings.add(at, "order of events", "round 0 without generators", type(event).__name__)
     if script.last_firing is not None and script.stopped is None:
         findings.add(
             script.last_firing[0], "order of events", "RunStopped after a stop rule's firing", "end of the stream"

@@ -20,6 +20,7 @@ from ..events.model import (
     PairCompared,
     Profiled,
     RunRegistered,
+    SourcesSwept,
     Statistics,
     TilesSwept,
 )
@@ -30,7 +31,7 @@ from .extras import Warm, unknown_roles
 from .findings import Findings
 from .runs import RunEvents
 
-MEASURING = (DeviceCalibrated, TilesSwept, KernelGated, Profiled, NoiseFloorMeasured, HeadToHead)
+MEASURING = (DeviceCalibrated, TilesSwept, SourcesSwept, KernelGated, Profiled, NoiseFloorMeasured, HeadToHead)
 Named = dict[Any, tuple[int, Profiled | None]]
 """What was named, by its fingerprint: by which event, and that itself where it is the profile of a round 0."""
 

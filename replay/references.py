@@ -11,6 +11,7 @@ from ..events.model import (
     DeviceCalibrated,
     Event,
     ExaminationRegistered,
+    GeneratorAsked,
     HeadToHead,
     KernelExamined,
     KernelGated,
@@ -18,15 +19,19 @@ from ..events.model import (
     NoiseFloorMeasured,
     PairCompared,
     Profiled,
+    RunRegistered,
+    SourcesSwept,
     StaticRulesSeen,
     TilesSwept,
 )
+from .declared import files_of, problems_of
 from .integrity import Scanned
 
 Reference = tuple[int, str, str]
 FIELDS: dict[type[Event], tuple[str, ...]] = {
     DeviceCalibrated: ("calibration",),
     TilesSwept: ("template", "samples"),
+    SourcesSwept: ("samples",),
     KernelGenerated: ("source",),
     KernelGated: ("report", "launches"),
     Profiled: ("samples", "counters", "launches"),
@@ -55,8 +60,24 @@ def references(scanned: Scanned) -> Iterator[Reference]:
                 if isinstance(event, (Profiled, KernelExamined)) and not isinstance(event.extras, UnsetType):
                     for role, digest in event.extras.items():
                         yield seq, f"extras {role}", digest
-            elif isinstance(event, ExaminationRegistered):
-                yield from _sources(seq, event)
+                if isinstance(event, SourcesSwept):
+                    yield from ((seq, "source swept", digest) for digest in event.sources)
+            elif isinstance(event, GeneratorAsked):
+                yield from _asked(seq, event)
+            elif isinstance(event, (RunRegistered, ExaminationRegistered)):
+                for problem in problems_of(event):
+                    yield from ((seq, f"file {path} of {problem.name}", d) for path, d in files_of(problem).items())
+                if isinstance(event, ExaminationRegistered):
+                    yield from _sources(seq, event)
+
+
+def _asked(seq: int, event: GeneratorAsked) -> Iterator[Reference]:
+    for exchange in event.exchanges:
+        yield seq, "prompt", exchange.prompt
+        if exchange.answer is not None:
+            yield seq, "answer", exchange.answer
+    for digest in event.artifacts:
+        yield seq, "artifact", digest
 
 
 def _sources(seq: int, event: ExaminationRegistered) -> Iterator[Reference]:

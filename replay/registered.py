@@ -28,6 +28,7 @@ def check_registered(seq: int, registered: RunRegistered, findings: Findings) ->
         *_executor(registered),
         *_plan(registered),
         *_numbers(registered),
+        *_chain(registered),
         *(demand for problem in registered.problems for demand in problem_demands(problem)),
         *(demand for claim in registered.claims for demand in _claim(claim, registered)),
     ):
@@ -57,6 +58,15 @@ def _plan(registered: RunRegistered) -> Iterator[Demand]:
         yield "names without a slash, none empty", cell, plain
         known = cell.arm in ARMS and cell.contract in PATHS and cell.problem in declared and cell.repetition >= 1
         yield "a known arm, contract and declared problem, repetition from 1", cell, known
+
+
+def _chain(registered: RunRegistered) -> Iterator[Demand]:
+    if not isinstance(registered.generators, UnsetType):
+        chain = registered.generators
+        named = all(name and "/" not in name for name in chain) and not {"start", "flag", "template", "file"} & set(chain)
+        yield "generators: a chain of names, each once, none a word of the catalogue", chain, (
+            bool(chain) and named and len(set(chain)) == len(chain)
+        )
 
 
 def _numbers(registered: RunRegistered) -> Iterator[Demand]:

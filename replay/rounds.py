@@ -31,10 +31,10 @@ from .extras import read_extras
 from .findings import Findings
 from .grammar import Round
 from .matching import Decision, Question, match
+from .offers import Maker, Offers, best
 from .state import State
 
 MOST_ATTEMPTS = 3
-GENERATORS = ("flag", "template", "file")
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ class Checker:
             signals=state.signals.get(state.incumbent, {}),
             chip=at.chip,
             context=self.context(),
-            prescriptions=at.problem.prescriptions,
+            prescriptions=state.offered(at.problem.prescriptions),
             promoted=frozenset(evidence.promoted) if arm in EVOLVING else frozenset(),
             retired=frozenset(evidence.retired) if arm in EVOLVING else frozenset(),
             tabu=frozenset(rule for rule, source in state.inert if source == state.incumbent)
@@ -116,17 +116,17 @@ class Checker:
         sweep = self._at.shelf.json(swept.samples, Sweep)
         if not self._findings.expect(seq, "sweep", len(swept.configs), len(sweep.samples), "configurations"):
             return
-        medians = [(statistic.lower_median(s), i) for i, s in enumerate(sweep.samples) if s]
-        limit = min(medians, default=(0, 0))[0] * (1 + self._at.run.statistics.margin)
-        best = next((i for time, i in medians if time <= limit), "no configuration that ran")
-        self._findings.expect(seq, "sweep", best, swept.chosen, "chosen")
+        due = best(sweep, self._at.run.statistics.margin)
+        self._findings.expect(seq, "sweep", "no configuration that ran" if due is None else due, swept.chosen, "chosen")
 
-    def generated(
-        self, seq: int, generated: KernelGenerated, fired: RuleFired | None, swept: TilesSwept | None
-    ) -> None:
-        """Firing, parent, generator and, where the page fixes it, the text of the candidate."""
-        expect = self._findings.expect
-        self._made(seq, generated, fired, swept)
+    def offers(self) -> Offers:
+        """What the generators of the chain were asked about the incumbent as it stands now."""
+        return Offers(self._at.run, self._at.stream, self._state.incumbent, self._at.shelf, self._findings)
+
+    def generated(self, seq: int, round_: Round, generated: KernelGenerated, made: Maker | None) -> None:
+        """Firing, parent, generator and, where the page fixes it, the text of the candidate; `made` as by the round's offers."""
+        expect, fired, swept = self._findings.expect, round_.fired, round_.swept
+        self._made(seq, round_, generated, made)
         expect(seq, "generated source", None if fired is None else fired.firing, generated.firing, "firing")
         expect(seq, "generated source", None if fired is None else self._state.incumbent, generated.parent, "parent")
         text: str | None
@@ -137,24 +137,20 @@ class Checker:
             text = self._filled(swept)
         else:
             self._at.shelf.raw(generated.source)
+            if made is not None and made.source is not None:
+                expect(seq, "generated source", made.source, generated.source, generated.generator)
             return
         found = "no such text can be made" if text is None else hashlib.sha256(text.encode()).hexdigest()
         expect(seq, "generated source", found, generated.source, generated.generator)
 
-    def _made(self, seq: int, generated: KernelGenerated, fired: RuleFired | None, swept: TilesSwept | None) -> None:
+    def _made(self, seq: int, round_: Round, generated: KernelGenerated, maker: Maker | None) -> None:
         """One of the closed list of generators, and the variant that it makes of the prescription."""
-        made, variant = generated.generator, generated.variant
+        made, variant, fired, swept = generated.generator, generated.variant, round_.fired, round_.swept
         if fired is None:
             self._findings.expect(seq, "generated source", ("start", "start"), (made, variant), "generator, variant")
             return
-        asked, _, file = variant.partition(":")
-        if (
-            made not in GENERATORS
-            or asked != fired.prescription
-            or (made == "flag") != (variant == asked)
-            or not (made == "flag" or file)
-        ):
-            due = f"flag {fired.prescription}, template or file {fired.prescription}:<file>"
+        due = self.offers().fits(made, variant, fired, maker, round_)
+        if due is not None:
             self._findings.add(seq, "generated source", due, f"{made} {variant}")
         if (swept is not None) != (made == "template"):
             self._findings.add(seq, "generated source", "TilesSwept before a template, and only there", made)

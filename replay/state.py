@@ -21,11 +21,14 @@ class State:
         self.alone: dict[str, str] = {}
         self.reports: dict[str, str] = {}
         self.inert: set[tuple[str, str]] = set()
+        self.unserved: set[tuple[str, str]] = set()
         self.evidence = Evidence()
 
     def remember(self, round_: Round) -> None:
         """What the next round knows of this round's sources."""
         gated, profiled, floor = round_.gated, round_.profiled, round_.floor
+        if round_.unserved is not None:
+            self.unserved.add((round_.unserved.prescription, round_.unserved.incumbent))
         if gated is not None and gated.launches is not None:
             self.launches[gated.source] = gated.launches
         if gated is not None and gated.outcome == "passed":
@@ -36,6 +39,10 @@ class State:
         if floor is not None:
             self.floors[floor.source] = floor.floor
             self.alone[floor.source] = floor.samples
+
+    def offered(self, prescriptions: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of the registered prescriptions that were not found unserved on the incumbent."""
+        return tuple(p for p in prescriptions if (p, self.incumbent) not in self.unserved)
 
     def report(self, source: str, now: KernelGated) -> str | None:
         """The report of a source's latest gate that passed, this round's `now` being one."""

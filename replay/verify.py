@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from itertools import takewhile
 
 import msgspec
 
-from ..events.model import DeviceCalibrated, RunRegistered
+from ..events.model import DeviceCalibrated, GeneratorAsked, RunRegistered
 from ..events.reader import LedgerReader
 from .artifacts import Launches, Shelf
 from .cells import Ended, walk
+from .declared import check_files, files_of, problems_of
 from .exam_checks import Examiner
 from .exam_grammar import ExamEvents, sort_examinations
 from .exam_registered import check_examination, check_sources
 from .exams import ExamView, Fold
 from .finals import ClaimView, Finals, Pins, check_claims, strict_twins
 from .findings import Finding, Findings, encodable
-from .grammar import parse
+from .grammar import Round, parse
 from .integrity import (
     LARGEST_TOTAL,
     GoesOn,
@@ -30,6 +32,7 @@ from .integrity import (
     without_collector,
 )
 from .measured import Measured
+from .offers import GENERATORS
 from .references import LISTING, generated, references
 from .rounds import Setting
 from .runs import (
@@ -45,6 +48,7 @@ from .seal import Anchors, Sealing, SealView, Trust, check_file, trust
 from .views import RoundRow, RuleRow, RunView, fold_cell
 
 _STAND_IN = "{}: times by the CPU's clock, of the stand-in: it measures no GPU"
+_ORIGIN = "{}: not checked: origin of candidate of {} by {}: what rewrote the text is not on the page"
 _STATED = "the truth of pairs, and which half a threshold was set on, are statements; no measurement shows them"
 
 
@@ -208,6 +212,7 @@ class _Verification:
         if run.registered is None:
             return RunView(run.run, "", None, 0, None, (), (), {}, ())
         registered = run.registered[1]
+        check_files(run.registered[0], registered.problems, self._shelf, findings)
         clock = self._measured.check(run, registered) if self._deep else None
         ended, rules, rounds, ends = self._cells(run, registered, clock)
         finals = self._finals(run, registered, ended) if self._deep else None
@@ -226,6 +231,7 @@ class _Verification:
         if self._deep and exam.registered is not None:
             seq, registered = exam.registered
             check_sources(seq, registered, self._shelf, self._findings)
+            check_files(seq, problems_of(registered), self._shelf, self._findings)
             clock = self._measured.check_examination(exam, registered.statistics)
             if exam.device is not None:
                 device = exam.device[1]
@@ -255,6 +261,7 @@ class _Verification:
     ) -> tuple[list[Ended], list[RuleRow], list[RoundRow], dict[str, str]]:
         rules, rounds, ended, ends = list[RuleRow](), list[RoundRow](), list[Ended](), dict[str, str]()
         table, missing = run.table(), list[str]()
+        made = Counter[str]()
         for stream in run.planned:
             self.cells += 1
             if stream not in run.cells:
@@ -269,6 +276,7 @@ class _Verification:
                     script.stopped[0], "order of events", f"the end of {stream} before that of {run.run}", "after it"
                 )
             ends[stream] = "unfinished" if script.stopped is None else script.stopped[1].reason
+            made.update(by for r in script.rounds if (by := _by_rewriting(r)) is not None)
             own_rules, own_rounds = fold_cell(stream, script, table)
             rules += own_rules
             rounds += own_rounds
@@ -277,6 +285,10 @@ class _Verification:
                     setting = self._setting(run, registered, stream, clock)
                     ended.append(walk(setting, script, self._findings))
         self._report_missing(run, missing)
+        if made and self._deep:
+            by = ", ".join(sorted(made))
+            many = "round" if made.total() == 1 else "rounds"
+            self._notes.append(_ORIGIN.format(run.run, f"{made.total()} {many}", by))
         return ended, rules, rounds, ends
 
     def _setting(self, run: RunEvents, registered: RunRegistered, stream: str, clock: str | None) -> Setting:
@@ -340,6 +352,15 @@ class _Verification:
         return notes
 
 
+def _by_rewriting(round_: Round) -> str | None:
+    """The generator whose rewriting is not on the page: all but the catalogue, and but for answers, whose source is."""
+    made = round_.generated
+    if made is None or made.generator in ("start", *GENERATORS):
+        return None
+    answered = any(isinstance(e, GeneratorAsked) and e.exchanges and e.outcome == "made" for _, e in round_.offers)
+    return None if answered else made.generator
+
+
 def _registered(placed: tuple[int, object]) -> int:
     return placed[0]
 
@@ -353,10 +374,15 @@ def _device(run: RunEvents, seq: int) -> DeviceCalibrated:
 
 
 def _check_starts(run: RunEvents, ended: list[Ended], findings: Findings) -> None:
-    """Cells of one problem, contract and pool begin with one source."""
+    """Cells of one problem, contract and pool begin with one source; those of an imported problem with its start.py."""
     starts: dict[tuple[str, str, str], str] = {}
+    problems = () if run.registered is None else run.registered[1].problems
+    imported = {problem.name: files_of(problem).get("start.py") for problem in problems}
     for end in ended:
         key = (end.cell.problem, end.cell.contract, end.cell.pool)
-        if end.start is not None and starts.setdefault(key, end.start) != end.start:
+        if end.start is None:
+            continue
+        due = imported.get(end.cell.problem) or starts.setdefault(key, end.start)
+        if due != end.start:
             seq = next(iter(run.cells[stream] for stream, c in run.planned.items() if c == end.cell))[0][0]
-            findings.add(seq, "incumbent", f"start {starts[key]}, as in the other cells of its group", end.start)
+            findings.add(seq, "incumbent", f"start {due}, as in the problem and the other cells of its group", end.start)
