@@ -148,8 +148,8 @@ def _toml(name: str, answer: Answer, digest: str) -> str:
     rows += [f"# Changed: {note}" for note in answer.notes]
     seen = answer.seen
     rows += [
-        f"# Errors seen (relative L2, largest over RMS): fp32 {seen.fp32[0]:.3g}, {seen.fp32[1]:.3g}; operands rounded to TF32 "
-        f"{seen.tf32[0]:.3g}, {seen.tf32[1]:.3g}; to bf16 {seen.bf16[0]:.3g}, {seen.bf16[1]:.3g}.",
+        f"# Errors seen (relative L2, largest over RMS): fp32 {seen.fp32[0]:.3g}, {seen.fp32[1]:.3g}",
+        f"# operands rounded to TF32 {seen.tf32[0]:.3g}, {seen.tf32[1]:.3g}; to bf16 {seen.bf16[0]:.3g}, {seen.bf16[1]:.3g}.",
         f"name = {json.dumps(name)}",
         f"family = {json.dumps(answer.family)}",
         f"dtype = {json.dumps(answer.dtype)}",

@@ -23,7 +23,7 @@ from ..events.model import Limits
 from . import function_source, module_source
 from .limits import Seen, limits, stated
 from .module_source import ModuleCall
-from .probing import Answer, Asked, Budget
+from .probing import Answer, Asked
 from .rounding import Traffic, moved
 from .scaling import scaled
 
@@ -78,8 +78,9 @@ def _of_module(asked: Asked, device: torch.device) -> Answer:
         call = msgspec.structs.replace(call, eval=quiet, state=(), constant=())
         call = _with_state(text, call, device)
         reference = loaded(module_source.reference(text, call), f"reference_{quiet}")
+        drawn = _drawn(reference, device, 1)
         with _told("calling the module"):
-            drawn = _drawn(reference, device, 1)
+            _fit_output(loaded(module_source.eager(text, call), f"eager_{quiet}").run(*drawn))
             first, second = reference.reference(*drawn), reference.reference(*drawn)
         if torch.equal(first.nan_to_num(), second.nan_to_num()):
             eager = loaded(module_source.eager(text, call), f"eager_{quiet}")
@@ -271,5 +272,3 @@ def main(asked_path: str, answer_path: str) -> None:
 if __name__ == "__main__":
     main(*sys.argv[1:3])
     _FOLDER.cleanup()
-
-__all__ = ["Budget", "answer", "loaded"]
