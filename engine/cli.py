@@ -5,19 +5,24 @@ from __future__ import annotations
 import pathlib
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..events.errors import BadInput, GpuSolverError
 from ..events.reader import LedgerReader
 from ..events.writer import LedgerWriter
-from ..problems.contract import names
-from .devices import DEVICES, default_recording, open_executor, refuse_packaged
+from ..problems.contract import Problem, names
+from ..problems.imported import find, import_file
+from ..problems.probing import CPU, on_card
+from .devices import DEVICES, card_memory, default_recording, measures, open_executor, refuse_packaged
 from .executor import Executor
+from .generators.registry import DEFAULT
 from .generators.registry import NAMES as GENERATORS
 from .registration import REFERENCE_BATCH, RunRequest, check_request, register
 from .run import Run
 
+OWN_FILES = ("module", "catalogue")
 _RESTRICTION = (
     "Under pool 'flags' the prescription of fp32_no_tensorcore changes precision flags only, as in the reference experiment: "
     "a rewrite with a TF32 dot would end it in one round (--pool dot shows that). "
@@ -26,6 +31,7 @@ _RESTRICTION = (
 
 
 @click.command("run")
+@click.argument("targets", nargs=-1)
 @click.option("--problems", default=",".join(REFERENCE_BATCH), show_default=True, help="Names by comma, or 'all'.")
 @click.option("--arms", default="off,on", show_default=True, help="off, on, off+tabu, on+tabu, random.")
 @click.option("--rounds", default=12, show_default=True, help="Rounds at most, per cell.")
@@ -37,24 +43,41 @@ _RESTRICTION = (
 @click.option("--rules", "table", default="seed", show_default=True, help="seed, full, a TOML file, or from:LEDGER.")
 @click.option("--propose", is_flag=True, help="With --rules from: also the rules that the ledger suggests.")
 @click.option(
-    "--generators", default="catalogue", show_default=True, help=f"The chain, by comma: {', '.join(GENERATORS)}."
+    "--generators",
+    default="",
+    show_default="catalogue; module,catalogue for files of yours",
+    help=f"The chain, by comma: {', '.join(GENERATORS)}.",
 )
 @click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
 @click.option(
     "--recording", type=click.Path(path_type=pathlib.Path), help="Ledger that --device recorded answers from."
 )
 @click.option("--ledger", type=click.Path(path_type=pathlib.Path), default=pathlib.Path("ledger.db"), show_default=True)
+@click.option(
+    "--kernelbench", type=click.Path(path_type=pathlib.Path, exists=True, file_okay=False), help="A KernelBench clone."
+)
 @click.option("--resume", is_flag=True, help="Go on with the ledger's unfinished run.")
 @click.option("--seed", default=0, show_default=True, help="Registered seed; every input follows from it.")
+@click.pass_context
 def run_command(
-    problems: str, arms: str, rounds: int, repetitions: str, contracts: str, pool: str, table: str, propose: bool,
-    generators: str, device: str,
-    recording: pathlib.Path | None, ledger: pathlib.Path, resume: bool, seed: int,
+    context: click.Context, targets: tuple[str, ...], problems: str, arms: str, rounds: int, repetitions: str,
+    contracts: str, pool: str, table: str, propose: bool, generators: str, device: str, recording: pathlib.Path | None,
+    ledger: pathlib.Path, kernelbench: pathlib.Path | None, resume: bool, seed: int,
 ) -> None:  # fmt: skip
-    """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger."""
-    chosen = names() if problems == "all" else words(problems)
+    """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger.
+
+    TARGETS are files to import: my_kernel.py, kernelbench:level1/23, kernelbench:level1 (with --kernelbench DIR).
+    """
+    try:
+        imported = _imported(targets, kernelbench, device)
+    except GpuSolverError as error:
+        raise click.ClickException(str(error)) from error
+    alone = bool(targets) and context.get_parameter_source("problems") is ParameterSource.DEFAULT
+    listed = () if alone else names() if problems == "all" else words(problems)
+    chosen = (*listed, *imported)
     request = RunRequest(
         problems=chosen,
+        imported=imported,
         arms=words(arms),
         contracts=words(contracts),
         pool=pool,
@@ -63,7 +86,7 @@ def run_command(
         propose=propose,
         repetitions=repetitions_of(repetitions, chosen),
         seed=seed,
-        generators=words(generators),
+        generators=words(generators) or (OWN_FILES if alone else DEFAULT),
     )
     try:
         play_request(request, device, recording, ledger, resume)
@@ -146,6 +169,29 @@ def _play(path: pathlib.Path, executor: Executor, request: RunRequest | None) ->
         print_remarks(view, reader.artifact, console)
     console.print(_RESTRICTION)
     console.print(f"ledger: {path}. Check it: gpusolver replay {path} --verify", markup=False)
+
+
+def _imported(targets: tuple[str, ...], clone: pathlib.Path | None, device: str) -> dict[str, Problem]:
+    """The problems of the files that are named, each probed where it will be measured. BadInput for the first that cannot be one."""
+    files = [path for word in dict.fromkeys(targets) for path in find(word, clone)]
+    if not files:
+        return {}
+    if not measures(device, None):
+        raise BadInput(
+            f"{targets[0]}: a file of yours is measured, never answered from a recording, and no GPU was found. --device cpu tries "
+            "the machinery without one: its times measure no GPU."
+        )
+    where, budget = ("cpu", CPU) if device == "cpu" else ("cuda", on_card(card_memory()))
+    found: dict[str, Problem] = {}
+    for path in files:
+        problem = import_file(path, where, budget)
+        if problem.name in found:
+            raise BadInput(f"{path}: expected files of different names, found two of the name {problem.name}")
+        found[problem.name] = problem
+        note = problem.files["problem.toml"].decode().splitlines()
+        changed = "; ".join(line.removeprefix("# Changed: ") for line in note if line.startswith("# Changed: "))
+        click.echo(f"imported {problem.name}" + (f" ({changed})" if changed else ""))
+    return found
 
 
 def words(text: str) -> tuple[str, ...]:

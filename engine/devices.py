@@ -72,3 +72,13 @@ def gpu_count() -> int:
     if cuda.cuInit(0) != 0 or cuda.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return 0
     return count.value
+
+
+def card_memory() -> int:
+    """Bytes of memory of the first device that the driver sees; 0 without one. Makes no context."""
+    if gpu_count() == 0:
+        return 0
+    cuda, device, size = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0), ctypes.c_size_t(0)
+    if cuda.cuDeviceGet(ctypes.byref(device), 0) != 0 or cuda.cuDeviceTotalMem_v2(ctypes.byref(size), device) != 0:
+        return 0
+    return size.value

@@ -27,7 +27,7 @@ from ..events.model import (
     RunRegistered,
     Statistics,
 )
-from ..problems.contract import CONTRACTS, declared, load
+from ..problems.contract import CONTRACTS, Problem, declared, load
 from ..projections.cell import arm_policy
 from .executor import Executor
 from .experience import PREFIX, PROPOSING, learnt
@@ -53,6 +53,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a person asks for. `repetitions` by problem; a problem that is not named there is run once.
 
     `generators` is the chain in the order of asking; the catalogue alone is what a run without a registered chain has.
+    `imported` are problems of no folder here, by name.
     """
 
     problems: tuple[str, ...] = REFERENCE_BATCH
@@ -64,6 +65,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     propose: bool = False
     repetitions: Mapping[str, int] = {}
     seed: int = 0
+    imported: Mapping[str, Problem] = {}
     generators: tuple[str, ...] = DEFAULT
 
 
@@ -93,9 +95,14 @@ def register(
     )
 
 
+def wanted(request: RunRequest, name: str) -> Problem:
+    """A problem of the request by its name; BadInput where there is none."""
+    return request.imported[name] if name in request.imported else load(name)
+
+
 def _declared(name: str, request: RunRequest, chain: Chain | None) -> ProblemDeclared:
     """The problem with all prescriptions of the table that something in the chain may serve."""
-    problem = load(name)
+    problem = wanted(request, name)
     found = declared(problem, request.pool)
     if chain is None:
         return found
@@ -152,7 +159,7 @@ def check_request(request: RunRequest) -> None:
         if not words:
             raise BadInput(f"{what}: expected at least one, found none")
     for name in request.problems:
-        load(name)
+        wanted(request, name)
     for arm in request.arms:
         arm_policy(arm)
     check_names(request.generators)

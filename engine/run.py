@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import UnsetType
 
 from ..events.errors import BadInput
 from ..events.model import Cell, Event, RunRegistered, RunStopped
 from ..events.writer import LedgerWriter
-from ..problems.contract import load
+from ..problems.contract import Problem, load
+from ..problems.imported import restored
 from ..profilers import artifacts as shapes
 from ..projections.claims import answer, claim_repetitions
 from ..projections.runs import Group, RunView, cell_plan, fold, group_of, groups
@@ -19,6 +20,7 @@ from .finals import Finals
 from .generators.chain import Chain
 from .loop import CellLoop
 from .measuring import Bench
+from .records import SOURCE
 from .registration import RunRequest, code_digests, register, table_of
 
 Watch = Callable[[int, int, str], None]
@@ -30,6 +32,7 @@ class Run:
     def __init__(self, ledger: LedgerWriter, executor: Executor, watch: Watch) -> None:
         self._ledger, self._executor, self._watch = ledger, executor, watch
         self._run, self._done, self._total = "", 0, 1
+        self._problems: dict[str, Problem] = {}
         self._chain: Chain | None = None
 
     def start(self, request: RunRequest) -> RunView:
@@ -44,8 +47,9 @@ class Run:
         table, experience = table_of(self._run, request)
         registration = register(self._run, request, self._executor, experience)
         self._executor.check(registration)
-        # Together, so that a resumed run has the very table that was chosen.
-        self._append(registration, *table)
+        # Together, so that a resumed run has the very table and the very problems that were chosen.
+        files = [(content, _media(path)) for each in request.imported.values() for path, content in each.files.items()]
+        self._append(registration, *table, files=files)
         return self._play()
 
     def resume(self) -> RunView:
@@ -82,7 +86,7 @@ class Run:
 
     def _cell(self, view: RunView, cell: Cell) -> None:
         assert view.registration is not None and view.calibration is not None
-        problem, plan = load(cell.problem), cell_plan(view, cell)
+        problem, plan = self._problem(view, cell.problem), cell_plan(view, cell)
         ceilings = shapes.decode(shapes.Calibration, self._ledger.artifact(view.calibration.calibration))
         bench = Bench(self._executor, plan, problem, view.registration.seed, view.calibration.copy_gbps, ceilings)
         label = f"{cell.problem} {cell.contract} {cell.arm} #{cell.repetition}"
@@ -90,8 +94,9 @@ class Run:
 
     def _finals(self, group: Group) -> None:
         label = f"{group.problem} {group.contract} #{group.repetition}"
-        finals = Finals(self._ledger, self._executor, self._view(), lambda text: self._say(f"{label}: {text}"))
-        finals.play(group, load(group.problem))
+        view = self._view()
+        finals = Finals(self._ledger, self._executor, view, lambda text: self._say(f"{label}: {text}"))
+        finals.play(group, self._problem(view, group.problem))
 
     def _calibrate(self) -> None:
         if self._view().calibration is None:
@@ -117,7 +122,7 @@ class Run:
             path for path in code.keys() | registration.code.keys() if code.get(path) != registration.code.get(path)
         }
         problems = {problem.name: problem.digest for problem in registration.problems}
-        now = {name: load(name).digest for name in problems}
+        now = {name: self._declared(registration, name).digest for name in problems}
         ground: tuple[tuple[str, object, object], ...] = (
             ("executor", registration.executor, executor.name),
             ("recording", registration.origin, executor.origin),
@@ -132,8 +137,21 @@ class Run:
                     f"found {_brief(have)}). Resume it on the same ground, or start anew in another --ledger."
                 )
 
-    def _append(self, *events: Event) -> None:
-        self._ledger.append(self._run, self._ledger.version(self._run), list(events))
+    def _problem(self, view: RunView, name: str) -> Problem:
+        assert view.registration is not None
+        return self._declared(view.registration, name)
+
+    def _declared(self, registration: RunRegistered, name: str) -> Problem:
+        """A problem of the run: from the ledger where it was imported, else from its folder."""
+        if name not in self._problems:
+            declared = next((p for p in registration.problems if p.name == name), None)
+            imported = declared is not None and isinstance(declared.files, dict)
+            ours = restored(declared, self._ledger.artifact) if declared is not None and imported else load(name)
+            self._problems[name] = ours
+        return self._problems[name]
+
+    def _append(self, *events: Event, files: Sequence[tuple[bytes, str]] = ()) -> None:
+        self._ledger.append(self._run, self._ledger.version(self._run), list(events), list(files))
 
     def _views(self) -> dict[str, RunView]:
         return fold((stored.stream, stored.event) for stored in self._ledger.events())
@@ -143,6 +161,10 @@ class Run:
 
     def _say(self, text: str) -> None:
         self._watch(self._done, self._total, text)
+
+
+def _media(path: str) -> str:
+    return SOURCE if path.endswith(".py") else "text/plain"
 
 
 def _brief(value: object) -> str:

@@ -116,7 +116,10 @@ class Limits(Value, frozen=True):
 
 
 class ProblemDeclared(Value, frozen=True):
-    """A problem as registered: `digest` covers every file of its folder; counts are algorithmic minima per call."""
+    """A problem as registered: `digest` covers every file of its folder; counts are algorithmic minima per call.
+
+    `files` are artifacts by relative path: the folder of a problem that was imported, for it lies nowhere else.
+    """
 
     name: str
     digest: str
@@ -128,6 +131,7 @@ class ProblemDeclared(Value, frozen=True):
     weight: float
     limits: dict[str, Limits]
     prescriptions: tuple[str, ...]
+    files: dict[str, str] | UnsetType = UNSET
 
 
 class Cell(Value, frozen=True):

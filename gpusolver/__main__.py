@@ -14,6 +14,8 @@ _COMMANDS = {
     "explain": ("gpusolver.engine.cli_measure", "explain_command"),
     "qualify": ("gpusolver.engine.cli_measure", "qualify_command"),
     "reproduce": ("gpusolver.engine.cli_reproduce", "reproduce_command"),
+    "export": ("gpusolver.engine.cli_export", "export_command"),
+    "new": ("gpusolver.engine.cli_new", "new_command"),
     "report": ("gpusolver.engine.cli", "report_command"),
     "replay": ("gpusolver.replay.cli", "replay_command"),
     "keygen": ("gpusolver.engine.cli_seal", "keygen_command"),

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import msgspec
+from msgspec import UNSET
 
 from ..events.errors import BadInput
 from ..events.model import Limits, ProblemDeclared
 from .sources import Precision, config_of, strict_twin, with_precision
 
 Pool = Literal["flags", "dot"]
-Family = Literal["matmul", "norm", "reduce", "elementwise"]
+Family = Literal["matmul", "norm", "reduce", "elementwise", "conv", "network"]
 CONTRACTS = ("fp32-strict", "tf32-allowed", "bf16-allowed")
 
 
@@ -38,7 +39,7 @@ class _Toml(_Closed, frozen=True):
 
     name: str
     family: Family
-    dtype: Literal["float32", "float16", "bfloat16", "float64"]
+    dtype: Literal["float32", "float16", "bfloat16", "float64", "int64", "int32", "bool"]
     weight: float
     flops: int
     min_bytes: int
@@ -66,7 +67,7 @@ class Variant(_Closed, frozen=True):
 class Problem(_Closed, frozen=True):
     """A problem with its sources as text. `flops` and `min_bytes` are algorithmic minima of one call at `shape`.
 
-    `reference` is the absolute path of the reference module, for the worker.
+    `reference` is the absolute path of the reference module, for the worker. `files` are those of an imported problem.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Problem(_Closed, frozen=True):
     start: str
     eager: str
     variants: tuple[Variant, ...]
+    files: dict[str, bytes] = {}
 
     def variant(self, prescription: str, pool: str) -> Variant | None:
         """The variant that `pool` offers for `prescription`, or None."""
@@ -97,7 +99,11 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> Problem:
     """Read and check the folder of a problem; raises BadInput with the file and the field that cannot be used."""
-    folder = _folder(name)
+    return load_folder(_folder(name))
+
+
+def load_folder(folder: Path) -> Problem:
+    """The same of a folder anywhere."""
     toml = _read_toml(folder)
     variants = tuple(
         _variant(folder, prescription, entry)
@@ -119,9 +125,10 @@ def declared(problem: Problem, pool: str) -> ProblemDeclared:
     """The problem as a run registers it, with the prescriptions that `pool` offers; raises BadInput on an unknown pool."""
     if pool not in get_args(Pool):
         raise BadInput(f"unknown pool {pool!r} for problem {problem.name}; expected one of {', '.join(get_args(Pool))}")
-    shared = {f: getattr(problem, f) for f in ProblemDeclared.__struct_fields__ if f != "prescriptions"}
+    shared = {f: getattr(problem, f) for f in ProblemDeclared.__struct_fields__ if f not in ("prescriptions", "files")}
     offered = {v.prescription for v in problem.variants if v.pool in ("any", pool)}
-    return ProblemDeclared(**shared, prescriptions=tuple(sorted(offered)))
+    files = {path: hashlib.sha256(content).hexdigest() for path, content in problem.files.items()}
+    return ProblemDeclared(**shared, prescriptions=tuple(sorted(offered)), files=files or UNSET)
 
 
 def digest(folder: Path) -> str:

@@ -19,11 +19,13 @@ from ..events.model import (
     NoiseFloorMeasured,
     PairCompared,
     Profiled,
+    RunRegistered,
     SourcesSwept,
     StaticRulesSeen,
     TilesSwept,
 )
 from .artifacts import Launches, Shelf
+from .declared import files_of, problems_of
 from .findings import Findings
 from .integrity import Scanned
 
@@ -64,8 +66,11 @@ def references(scanned: Scanned) -> Iterator[Reference]:
                     yield from ((seq, "source swept", digest) for digest in event.sources)
             elif isinstance(event, GeneratorAsked):
                 yield from _asked(seq, event)
-            elif isinstance(event, ExaminationRegistered):
-                yield from _sources(seq, event)
+            elif isinstance(event, (RunRegistered, ExaminationRegistered)):
+                for problem in problems_of(event):
+                    yield from ((seq, f"file {path} of {problem.name}", d) for path, d in files_of(problem).items())
+                if isinstance(event, ExaminationRegistered):
+                    yield from _sources(seq, event)
 
 
 def _asked(seq: int, event: GeneratorAsked) -> Iterator[Reference]:

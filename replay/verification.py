@@ -7,6 +7,7 @@ from collections import Counter
 from ..events.model import DeviceCalibrated, GeneratorAsked, RunRegistered
 from .artifacts import Shelf
 from .cells import Ended, walk
+from .declared import check_files, files_of, problems_of
 from .exam_checks import Examiner
 from .exam_grammar import ExamEvents, sort_examinations
 from .exam_registered import check_examination, check_sources
@@ -90,6 +91,7 @@ class Verification:
         if run.registered is None:
             return RunView(run.run, "", None, 0, None, (), (), {}, ())
         registered = run.registered[1]
+        check_files(run.registered[0], registered.problems, self._shelf, self._findings)
         clock = self._measured.check(run, registered) if self._deep else None
         ended, rules, rounds, ends = self._cells(run, registered, clock)
         finals = self._finals(run, registered, ended) if self._deep else None
@@ -108,6 +110,7 @@ class Verification:
         if self._deep and exam.registered is not None:
             seq, registered = exam.registered
             check_sources(seq, registered, self._shelf, self._findings)
+            check_files(seq, problems_of(registered), self._shelf, self._findings)
             clock = self._measured.check_examination(exam, registered.statistics)
             if exam.device is not None:
                 device = exam.device[1]
@@ -261,10 +264,15 @@ def _device(run: RunEvents, seq: int) -> DeviceCalibrated:
 
 
 def _check_starts(run: RunEvents, ended: list[Ended], findings: Findings) -> None:
-    """Cells of one problem, contract and pool begin with one source."""
+    """Cells of one problem, contract and pool begin with one source; those of an imported problem with its start.py."""
     starts: dict[tuple[str, str, str], str] = {}
+    problems = () if run.registered is None else run.registered[1].problems
+    imported = {problem.name: files_of(problem).get("start.py") for problem in problems}
     for end in ended:
         key = (end.cell.problem, end.cell.contract, end.cell.pool)
-        if end.start is not None and starts.setdefault(key, end.start) != end.start:
+        if end.start is None:
+            continue
+        due = imported.get(end.cell.problem) or starts.setdefault(key, end.start)
+        if due != end.start:
             seq = next(iter(run.cells[stream] for stream, c in run.planned.items() if c == end.cell))[0][0]
-            findings.add(seq, "incumbent", f"start {starts[key]}, as in the other cells of its group", end.start)
+            findings.add(seq, "incumbent", f"start {due}, as in the problem and the other cells of its group", end.start)

@@ -14,8 +14,8 @@ _WIDE = (torch.float32, torch.float64)
 def errors(out: torch.Tensor, expected: torch.Tensor) -> Row:
     """||out - expected|| / ||expected||, max |out - expected| / rms(expected), and elements that are not finite in the same way.
 
-    The norms are over the elements where `expected` is finite; null where they are not finite themselves. Both tensors have one
-    shape; the arithmetic is that of the wider dtype.
+    The norms are over the elements where `expected` is finite; null where they are not finite themselves. An answer of zeros alone
+    has error 0 where it is met, else null. Both tensors have one shape; the arithmetic is that of the wider dtype.
     """
     if out.dtype not in _WIDE:
         out, expected = out.double(), expected.double()
@@ -32,6 +32,8 @@ def errors(out: torch.Tensor, expected: torch.Tensor) -> Row:
 
 def _row(difference: torch.Tensor, expected: torch.Tensor, odd: int) -> Row:
     norm = torch.linalg.vector_norm(expected)
+    if not norm and not torch.linalg.vector_norm(difference):
+        return {"nonfinite": odd, "rel_l2": 0.0, "max_rms": 0.0}
     relative = (torch.linalg.vector_norm(difference) / norm).item()
     largest = (difference.abs().max() / (norm / max(1, expected.numel()) ** 0.5)).item()
     finite = math.isfinite(relative) and math.isfinite(largest)
@@ -46,9 +48,10 @@ def trivial(inputs: tuple[torch.Tensor, ...], expected: torch.Tensor, other: tor
     answers = {
         "zeros": torch.zeros_like(expected),
         "ones": torch.ones_like(expected),
-        "mean": torch.full_like(expected, expected.mean().item()),
-        "shuffled": expected.flatten().roll(expected.numel() // 2 + 1).view_as(expected),
     }
+    if expected.numel() > 1:  # of a single number its mean is the answer itself
+        answers["mean"] = torch.full_like(expected, expected.mean().item())
+        answers["shuffled"] = expected.flatten().roll(max(1, expected.numel() // 2)).view_as(expected)
     if other is not None and other.shape == expected.shape:
         answers["other_inputs"] = other
     for index, value in enumerate(inputs):

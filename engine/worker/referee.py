@@ -52,12 +52,12 @@ def stage(device: AnyDevice, request: Stage) -> Reply:
 
 
 def _output(device: AnyDevice, subject: Subject) -> tuple[tuple[int, ...], torch.dtype]:
-    """Sizes and dtype of the answer: the reference's shape, the first input's dtype."""
+    """Sizes and dtype of the answer: the reference's shape, and its OUTPUT_DTYPE or the first input's dtype."""
     key = (subject.reference, msgspec.json.encode(subject.shape, order="sorted").decode())
     if key not in _GROUND.outputs:
         inputs = draw(device, subject, 0)
         answer = _reference(subject, inputs)
-        _GROUND.outputs[key] = tuple(answer.shape), str(inputs[0].dtype).removeprefix("torch.")
+        _GROUND.outputs[key] = tuple(answer.shape), _dtype(subject, inputs)
     shape, dtype = _GROUND.outputs[key]
     return shape, getattr(torch, dtype)
 
@@ -130,7 +130,7 @@ def _by_reference(device: AnyDevice, request: Check, memory: arena.Memory) -> di
         "draws": rows,
         "trivial": trivial(inputs, expected, second),
         "repeat_equal": _equal([memory.at(place) for place in _GROUND.staged.draws[0].outputs]),
-        "expected": {"shape": list(expected.shape), "dtype": str(inputs[0].dtype).removeprefix("torch.")},
+        "expected": {"shape": list(expected.shape), "dtype": _dtype(request.subject, inputs)},
     }
 
 
@@ -161,6 +161,12 @@ def _by_outputs(device: AnyDevice, request: Check, memory: arena.Memory) -> dict
         expected = _reference(request.subject, inputs)
         ends.append([errors(memory.at(place), expected) for place in draws[position].outputs])
     return {"pairs": pairs, "ends": ends}
+
+
+def _dtype(subject: Subject, inputs: Inputs) -> str:
+    """An answer has the dtype of the first input, unless the reference file says otherwise."""
+    stated: str | None = getattr(load_reference(subject.reference), "OUTPUT_DTYPE", None)
+    return stated or str(inputs[0].dtype).removeprefix("torch.")
 
 
 def _reference(subject: Subject, inputs: Inputs) -> torch.Tensor:

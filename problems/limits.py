@@ -1,0 +1,73 @@
+"""Error limits of a problem that was imported, from errors that were measured. Never imports torch.
+
+The hand-made problems put each limit between its own precision and the next by what is known of one product. Of a whole module
+only measurement tells: rounded operands of its products, all else in float64, give the error that TF32 and bf16 make there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ..events.errors import BadInput
+from ..events.model import Limits
+
+LEAST, TIMES_FP32, TIMES_ROUNDED, MOST = 2e-5, 8.0, 5.0, 0.2
+EXACT = Limits(rel_l2=1e-12, max_rms=1e-9)
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """Errors against float64: of eager fp32, and of operands rounded to TF32 and bf16 (0 where there is no product); `peak` = max / RMS of the answer."""
+
+    fp32: tuple[float, float]
+    tf32: tuple[float, float]
+    bf16: tuple[float, float]
+    peak: float
+    whole: bool = False
+
+
+def limits(seen: Seen) -> dict[str, Limits]:
+    """Limits by contract; BadInput where eager fp32 itself is too far from float64 for any kernel to be judged.
+
+    `fp32-strict`: 8 times what eager fp32 shows, at least 2e-5, and at most half of what TF32 would show, so that it refuses TF32.
+    `tf32-allowed`, `bf16-allowed`: 5 times what rounded operands show (hardware cuts TF32 operands: 2.4 times the error of rounding),
+    never closer than the contract before. Whole numbers must be equal.
+    """
+    if seen.whole:
+        return dict.fromkeys(("fp32-strict", "tf32-allowed", "bf16-allowed"), EXACT)
+    if TIMES_FP32 * seen.fp32[0] > MOST:
+        raise BadInput(
+            f"expected a module whose fp32 answer is near its float64 answer, found a relative error of {seen.fp32[0]:.3g}: "
+            "no kernel could be told right from wrong there. Scale its inputs or weights so that it computes in fp32."
+        )
+    strict = max(LEAST, TIMES_FP32 * seen.fp32[0])
+    if seen.tf32[0] > 0:
+        strict = max(min(strict, seen.tf32[0] / 2), 4 * seen.fp32[0])
+    tf32 = max(strict, min(MOST, TIMES_ROUNDED * seen.tf32[0]))
+    bf16 = max(tf32, min(MOST, TIMES_ROUNDED * seen.bf16[0]))
+    return {
+        "fp32-strict": _both(strict, seen.fp32, seen.peak),
+        "tf32-allowed": _both(tf32, seen.tf32, seen.peak),
+        "bf16-allowed": _both(bf16, seen.bf16, seen.peak),
+    }
+
+
+def stated(given: Mapping[str, object]) -> dict[str, Limits]:
+    """Limits that a user's file states: `LIMITS = {contract: (rel_l2, max_rms)}` for all three contracts."""
+    found: dict[str, Limits] = {}
+    for contract in ("fp32-strict", "tf32-allowed", "bf16-allowed"):
+        pair = given.get(contract)
+        fits = isinstance(pair, (tuple, list)) and len(pair) == 2 and all(isinstance(n, (int, float)) for n in pair)
+        if not fits or not isinstance(pair, (tuple, list)) or not 0 < pair[0] < 1 or pair[1] <= 0:
+            raise BadInput(
+                f"LIMITS: expected {contract!r}: (rel_l2, max_rms) with 0 < rel_l2 < 1 and max_rms > 0, found {pair!r}"
+            )
+        found[contract] = Limits(rel_l2=float(pair[0]), max_rms=float(pair[1]))
+    return found
+
+
+def _both(rel_l2: float, seen: tuple[float, float], peak: float) -> Limits:
+    """Largest errors go with the largest values (`peak`), or as they were seen to, and are six times the RMS of normal errors."""
+    ratio = seen[1] / seen[0] if seen[0] > 0 else 0.0
+    return Limits(rel_l2=rel_l2, max_rms=rel_l2 * max(6.0, 2 * peak, 2 * ratio))

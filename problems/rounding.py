@@ -1,0 +1,68 @@
+"""How far a computation's answer moves when its products take rounded operands, as TF32 and bf16 units do. Used by the importer alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+BITS = {"tf32": 10, "bf16": 7}
+_PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "convolution", "addbmm", "addmv", "mv", "dot", "linear", "matmul"}
+_ATTENTION = "scaled_dot_product"
+
+
+def rounded(value: torch.Tensor, bits: int) -> torch.Tensor:
+    """float64 values rounded to the nearest with `bits` of mantissa behind the point; ties go to even."""
+    mantissa, exponent = torch.frexp(value)
+    scale = 2.0 ** (bits + 1)
+    return torch.ldexp(torch.round(mantissa * scale) / scale, exponent)
+
+
+class Rounding(TorchDispatchMode):
+    """Inside, every product of float64 tensors takes operands of `bits` mantissa bits; `seen` counts the products."""
+
+    def __init__(self, bits: int) -> None:
+        super().__init__()
+        self._bits, self.seen = bits, 0
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = function.overloadpacket.__name__
+        if name in _PRODUCTS or _ATTENTION in name:
+            self.seen += 1
+            args = tuple(self._narrow(value) for value in args)
+        return function(*args, **(kwargs or {}))
+
+    def _narrow(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and value.dtype == torch.float64 and value.dim() > 1:
+            return rounded(value, self._bits)
+        return value
+
+
+class Traffic(TorchDispatchMode):
+    """Inside, bytes of all outputs are added up, and the operators named: what a call moves at least once, before any fusion."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        out = function(*args, **(kwargs or {}))
+        self.names.add(function.overloadpacket.__name__)
+        for value in out if isinstance(out, (tuple, list)) else (out,):
+            if isinstance(value, torch.Tensor):
+                self.bytes += value.numel() * value.element_size()
+        return out
+
+
+def moved(call: Callable[[], torch.Tensor], precision: str) -> tuple[torch.Tensor, int]:
+    """The answer with the operands of its products rounded, and how many products there were."""
+    with Rounding(BITS[precision]) as mode:
+        answer = call()
+    return answer, mode.seen

@@ -1,0 +1,53 @@
+"""The files of problems that were imported: they are in the ledger, and give the digest that was declared. Never runs one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+
+from msgspec import UnsetType
+
+from ..events.model import Event, ExaminationRegistered, ProblemDeclared, RunRegistered
+from .artifacts import Shelf
+from .findings import Findings
+
+DUE = ("eager.py", "problem.toml", "reference.py", "start.py")
+
+
+def problems_of(event: Event) -> Iterator[ProblemDeclared]:
+    """The problems that a registration declares."""
+    if isinstance(event, RunRegistered):
+        yield from event.problems
+    elif isinstance(event, ExaminationRegistered):
+        yield from {subject.problem.name: subject.problem for subject in event.subjects}.values()
+
+
+def files_of(problem: ProblemDeclared) -> dict[str, str]:
+    """Digests by path; none for a problem that lies in a folder of gpusolver's."""
+    return {} if isinstance(problem.files, UnsetType) else problem.files
+
+
+def check_files(seq: int, problems: Iterable[ProblemDeclared], shelf: Shelf, findings: Findings) -> None:
+    """Every imported problem's digest against its files (FORMAT.md 4). Files that are not there are reported as missing artifacts."""
+    for problem in problems:
+        if isinstance(problem.files, UnsetType):
+            continue
+        named = sorted(problem.files)
+        if not set(DUE) <= set(named) or not all(_plain(path) for path in named):
+            findings.add(seq, "registration", f"files of {problem.name}: {', '.join(DUE)}, by plain relative paths", named)
+        elif all(digest in shelf for digest in problem.files.values()):
+            found = _digest({path: shelf.raw(digest) for path, digest in problem.files.items()})
+            findings.expect(seq, "registration", found, problem.digest, f"digest of the files of {problem.name}")
+
+
+def _plain(path: str) -> bool:
+    return all(part and not part.startswith(".") and part != "__pycache__" for part in path.split("/"))
+
+
+def _digest(files: dict[str, bytes]) -> str:
+    whole = hashlib.sha256()
+    whole.update(b"gpusolver-problem-1\n")
+    for name, content in sorted((path.encode(), content) for path, content in files.items()):
+        whole.update(str(len(name)).encode() + b":" + name + b"\n")
+        whole.update(str(len(content)).encode() + b":" + content + b"\n")
+    return whole.hexdigest()
