@@ -34,6 +34,7 @@ _RESTRICTION = (
 @click.option("--pool", type=click.Choice(["flags", "dot"]), default="flags", show_default=True)
 @click.option("--rules", "table", default="seed", show_default=True, help="seed, full, a TOML file, or from:LEDGER.")
 @click.option("--propose", is_flag=True, help="With --rules from: also the rules that the ledger suggests.")
+@click.option("--share-measurements", "share", is_flag=True, help="An arm may take what another arm measured.")
 @click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
 @click.option(
     "--recording", type=click.Path(path_type=pathlib.Path), help="Ledger that --device recorded answers from."
@@ -42,7 +43,7 @@ _RESTRICTION = (
 @click.option("--resume", is_flag=True, help="Go on with the ledger's unfinished run.")
 @click.option("--seed", default=0, show_default=True, help="Registered seed; every input follows from it.")
 def run_command(
-    problems: str, arms: str, rounds: int, repetitions: str, contracts: str, pool: str, table: str, propose: bool, device: str,
+    problems: str, arms: str, rounds: int, repetitions: str, contracts: str, pool: str, table: str, propose: bool, share: bool, device: str,
     recording: pathlib.Path | None, ledger: pathlib.Path, resume: bool, seed: int,
 ) -> None:  # fmt: skip
     """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger."""
@@ -55,6 +56,7 @@ def run_command(
         rounds=rounds,
         rules=table,
         propose=propose,
+        share=share,
         repetitions=repetitions_of(repetitions, chosen),
         seed=seed,
     )

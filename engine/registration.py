@@ -55,6 +55,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 12
     rules: str = "seed"
     propose: bool = False
+    share: bool = False
     repetitions: Mapping[str, int] = {}
     seed: int = 0
 
@@ -64,6 +65,10 @@ def register(
 ) -> RunRegistered:
     """The registration of a run, which names what its table was learnt from; BadInput for what `check_request` refuses."""
     check_request(request)
+    if request.share and executor.origin is not None:
+        raise BadInput(
+            "--share-measurements: expected a device that measures, found a recording, which pays for nothing"
+        )
     problems = tuple(declared(load(name), request.pool) for name in dict.fromkeys(request.problems))
     return RunRegistered(
         run=run,
@@ -80,6 +85,7 @@ def register(
         code=code_digests(),
         environment=environment(executor),
         experience=experience,
+        shares=request.share or UNSET,
     )
 
 

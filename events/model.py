@@ -309,7 +309,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class RunRegistered(Event, frozen=True, tag=True):
-    """Everything that is decided before measuring."""
+    """Everything that is decided before measuring. With `shares`, an arm may take what another arm of its group measured."""
 
     run: str
     seed: int
@@ -324,6 +324,7 @@ class RunRegistered(Event, frozen=True, tag=True):
     code: dict[str, str]
     environment: dict[str, str]
     experience: Experience | UnsetType = UNSET
+    shares: bool | UnsetType = UNSET
 
 
 class RuleSeeded(Event, frozen=True, tag=True):
