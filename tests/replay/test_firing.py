@@ -59,14 +59,13 @@ PATIENCE = 4
 NEW = Policy(credible_num=19, credible_den=20, patience=PATIENCE, order="value")
 OLD = Policy(credible_num=19, credible_den=20)
 SOURCES = ("start", "k1", "k2")
-SIGNALS: tuple[str, ...] = ("time_us", "load_eff", "occupancy", "share")
+SIGNALS = ("time_us", "load_eff", "occupancy", "share")
 BARE = Chip(name="no data sheet", compute_capability="9.9", peaks_tflops={}, dram_gbps=0.0)
 ZERO = Chip(name="zeros", compute_capability="9.9", peaks_tflops={"fp32": 0.0, "tf32": 0.0}, dram_gbps=1.0)
 EXTREMES = (0.0, -0.0, 5e-324, sys.float_info.max, -sys.float_info.max, 0.5, math.nextafter(0.5, 1), 1.0, 64.0, -3.0)
 
 numbers = st.one_of(st.sampled_from(EXTREMES), st.floats(allow_nan=False, allow_infinity=False))
-names: st.SearchStrategy[str] = st.sampled_from(SIGNALS)
-vectors = st.dictionaries(names, numbers)
+vectors = st.dictionaries(st.sampled_from(SIGNALS), numbers)
 clauses = st.builds(
     Clause, signal=st.sampled_from(SIGNALS), op=st.sampled_from(("<", "<=", ">", ">=", "==")), threshold=numbers
 )
@@ -112,7 +111,7 @@ class Play:
         self,
         table: tuple[Rule, ...],
         chip: Chip,
-        signals: Mapping[str, dict[str, float]],
+        signals: Mapping[str, Mapping[str, float]],
         outcomes: list[tuple[Verdict, bool]],
         arm: str = "on",
         policy: Policy = NEW,
@@ -123,7 +122,7 @@ class Play:
             plan, policy=policy, problem=replace(plan.problem, prescriptions=("p", "q")), statistics=plan.statistics
         )
         self.contexts = {s: context_of(chip, structure="dot" if s == "k1" else "no_dot") for s in SOURCES}
-        self.signals = {source: signals.get(source, {}) for source in SOURCES}
+        self.signals = {source: dict(signals.get(source, {})) for source in SOURCES}
 
         def outcome(firing: RuleFired) -> Outcome:
             verdict, inert = outcomes[(firing.round - 1) % len(outcomes)]
