@@ -42,6 +42,7 @@ _RESTRICTION = (
 @click.option("--pool", type=click.Choice(["flags", "dot"]), default="flags", show_default=True)
 @click.option("--rules", "table", default="seed", show_default=True, help="seed, full, a TOML file, or from:LEDGER.")
 @click.option("--propose", is_flag=True, help="With --rules from: also the rules that the ledger suggests.")
+@click.option("--share-measurements", "share", is_flag=True, help="An arm may take what another arm measured.")
 @click.option(
     "--generators",
     default="",
@@ -61,8 +62,8 @@ _RESTRICTION = (
 @click.pass_context
 def run_command(
     context: click.Context, targets: tuple[str, ...], problems: str, arms: str, rounds: int, repetitions: str,
-    contracts: str, pool: str, table: str, propose: bool, generators: str, device: str, recording: pathlib.Path | None,
-    ledger: pathlib.Path, kernelbench: pathlib.Path | None, resume: bool, seed: int,
+    contracts: str, pool: str, table: str, propose: bool, share: bool, generators: str, device: str,
+    recording: pathlib.Path | None, ledger: pathlib.Path, kernelbench: pathlib.Path | None, resume: bool, seed: int,
 ) -> None:  # fmt: skip
     """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger.
 
@@ -84,6 +85,7 @@ def run_command(
         rounds=rounds,
         rules=table,
         propose=propose,
+        share=share,
         repetitions=repetitions_of(repetitions, chosen),
         seed=seed,
         generators=words(generators) or (OWN_FILES if alone else DEFAULT),

@@ -33,6 +33,7 @@ ORACLE = "oracle"
 @click.option("--pool", type=click.Choice(["flags", "dot"]), default="flags", show_default=True)
 @click.option("--rules", "table", default="seed", show_default=True, help="seed, full, a TOML file, or from:LEDGER.")
 @click.option("--propose", is_flag=True, help="With --rules from: also the rules that the ledger suggests.")
+@click.option("--share-measurements", "share", is_flag=True, help="An arm may take what another arm measured.")
 @click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
 @click.option(
     "--recording", type=click.Path(path_type=pathlib.Path), help="Ledger that --device recorded answers from."
@@ -42,7 +43,7 @@ ORACLE = "oracle"
 @click.option("--seed", default=0, show_default=True, help="Registered seed; inputs and the random arm follow from it.")
 def ablate_command(
     problems: tuple[str, ...], arms: str, against: str, rounds: int, repetitions: str, contracts: str, pool: str,
-    table: str, propose: bool, device: str, recording: pathlib.Path | None, ledger: pathlib.Path, resume: bool, seed: int,
+    table: str, propose: bool, share: bool, device: str, recording: pathlib.Path | None, ledger: pathlib.Path, resume: bool, seed: int,
 ) -> None:  # fmt: skip
     """Play PROBLEMS (names, or all) in several arms and say which arm won; without PROBLEMS, compare what --ledger holds."""
     try:
@@ -56,6 +57,7 @@ def ablate_command(
                 rounds=rounds,
                 rules=table,
                 propose=propose,
+                share=share,
                 repetitions=repetitions_of(repetitions, chosen),
                 seed=seed,
             )

@@ -21,6 +21,7 @@ from ..projections.cell import CellPlan
 from .executor import Executor, Observation, Question
 from .looks import sample
 from .records import Draft
+from .sharing import Sharing
 
 # The driver, the device or the installation gives no counters: a fact that lowers the tier. Anything else may pass.
 NO_COUNTERS = ("counters_permission", "counters_unsupported", "counters_library")
@@ -76,7 +77,9 @@ class Bench:
         seed: int,
         copy_gbps: float,
         ceilings: shapes.Calibration,
+        sharing: Sharing | None = None,
     ) -> None:
+        self._sharing = sharing
         self.executor, self._plan, self._problem, self._seed = executor, plan, problem, seed
         self._copy_gbps, self._ceilings = copy_gbps, ceilings
 
@@ -123,7 +126,8 @@ class Bench:
         def ask(blocks: int, first: int) -> Observation:
             return self.executor.compare(asked, left, right, blocks, first)
 
-        seen = ask(statistics.blocks, 0) if judge is None else sample(ask, statistics, judge)
+        paid = None if self._sharing is None else self._sharing.paid(asked, left, right, statistics, judge)
+        seen = paid or (ask(statistics.blocks, 0) if judge is None else sample(ask, statistics, judge))
         name = draft.keep_role(seen, "samples")
         if seen.status != "ok" or name is None:
             return Timed(fault=seen.status)

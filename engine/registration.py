@@ -63,6 +63,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 12
     rules: str = "seed"
     propose: bool = False
+    share: bool = False
     repetitions: Mapping[str, int] = {}
     seed: int = 0
     imported: Mapping[str, Problem] = {}
@@ -74,6 +75,10 @@ def register(
 ) -> RunRegistered:
     """The registration of a run, which names what its table was learnt from; BadInput for what `check_request` refuses."""
     check_request(request)
+    if request.share and executor.origin is not None:
+        raise BadInput(
+            "--share-measurements: expected a device that measures, found a recording, which pays for nothing"
+        )
     chain = None if request.generators == DEFAULT else Chain(request.generators)
     problems = tuple(_declared(name, request, chain) for name in dict.fromkeys(request.problems))
     return RunRegistered(
@@ -92,6 +97,7 @@ def register(
         environment=environment(executor) | ({} if chain is None else chain.facts()),
         generators=UNSET if chain is None else chain.names,
         experience=experience,
+        shares=request.share or UNSET,
     )
 
 

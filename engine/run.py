@@ -22,6 +22,7 @@ from .loop import CellLoop
 from .measuring import Bench
 from .records import SOURCE
 from .registration import RunRequest, code_digests, register, table_of
+from .sharing import Sharing
 
 Watch = Callable[[int, int, str], None]
 
@@ -88,7 +89,10 @@ class Run:
         assert view.registration is not None and view.calibration is not None
         problem, plan = self._problem(view, cell.problem), cell_plan(view, cell)
         ceilings = shapes.decode(shapes.Calibration, self._ledger.artifact(view.calibration.calibration))
-        bench = Bench(self._executor, plan, problem, view.registration.seed, view.calibration.copy_gbps, ceilings)
+        shares = view.registration.shares is True
+        sharing = Sharing(self._executor, self._ledger, plan, view.registration) if shares else None
+        seed, copy_gbps = view.registration.seed, view.calibration.copy_gbps
+        bench = Bench(sharing or self._executor, plan, problem, seed, copy_gbps, ceilings, sharing)
         label = f"{cell.problem} {cell.contract} {cell.arm} #{cell.repetition}"
         CellLoop(self._ledger, bench, plan, problem, lambda text: self._say(f"{label}: {text}"), self._chain).run()
 

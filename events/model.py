@@ -353,7 +353,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class RunRegistered(Event, frozen=True, tag=True):
-    """Everything that is decided before measuring. `generators` is the chain in the order of asking; UNSET: the catalogue alone."""
+    """Everything that is decided before measuring. `generators` is the chain in the order of asking; UNSET: the catalogue alone.
+
+    With `shares`, an arm may take what another arm of its group measured.
+    """
 
     run: str
     seed: int
@@ -369,6 +372,7 @@ class RunRegistered(Event, frozen=True, tag=True):
     environment: dict[str, str]
     generators: tuple[str, ...] | UnsetType = UNSET
     experience: Experience | UnsetType = UNSET
+    shares: bool | UnsetType = UNSET
 
 
 class RuleSeeded(Event, frozen=True, tag=True):

@@ -23,6 +23,7 @@ _COMMANDS = {
     "prove": ("gpusolver.engine.cli_seal", "prove_command"),
     "check-proof": ("gpusolver.replay.seal_cli", "check_proof_command"),
     "diff": ("gpusolver.replay.cli_diff", "diff_command"),
+    "objective": ("gpusolver.engine.cli_objective", "objective_command"),
     "transfer": ("gpusolver.replay.cli_transfer", "transfer_command"),
     "doctor": ("gpusolver.engine.cli_doctor", "doctor_command"),
 }

@@ -30,6 +30,7 @@ from .exam_grammar import ExamEvents
 from .extras import Warm, unknown_roles
 from .findings import Findings
 from .runs import RunEvents
+from .shared import SHAREABLE, Shared
 
 MEASURING = (DeviceCalibrated, TilesSwept, SourcesSwept, KernelGated, Profiled, NoiseFloorMeasured, HeadToHead)
 Named = dict[Any, tuple[int, Profiled | None]]
@@ -54,13 +55,18 @@ class Measured:
             self._recorded.append(samples)
         clocks: dict[str, int] = {}
         chips: dict[str, int] = {}
+        shared = Shared(self._findings) if registered.shares is True else None
         for seq, event in sorted(items, key=lambda item: item[0]):
-            if isinstance(event, MEASURING):
+            taken = False
+            if shared is not None and isinstance(event, SHAREABLE):
+                shared.take(seq, event)
+                taken = event.origin_seq is not None
+            elif isinstance(event, MEASURING):
                 self._origin(seq, event, registered.origin, origins)
             if isinstance(event, (Profiled, NoiseFloorMeasured, HeadToHead)) and event.samples is not None:
                 with self._findings.derivation(seq, "samples"):
                     seen = self._shelf.json(event.samples, Samples)
-                    self._samples(seq, event, seen, samples, registered.statistics.blocks)
+                    self._samples(seq, event, seen, {} if taken else samples, registered.statistics.blocks)
                     self._same(seq, "clock", clocks, seen.clock)
             if isinstance(event, Profiled):
                 self._counters(seq, event.counters, chips)

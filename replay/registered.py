@@ -43,6 +43,12 @@ def _executor(registered: RunRegistered) -> Iterator[Demand]:
     yield "executor local or recorded", name, name in ("local", "recorded")
     fits = (name == "recorded") == (origin is not None)
     yield "an origin where the executor is recorded, and only there", (name, origin), fits
+    if not isinstance(registered.shares, UnsetType):
+        yield (
+            "shares true, in a run that measures itself",
+            (registered.shares, name),
+            registered.shares and origin is None,
+        )
     if origin is not None:
         sound = bool(_HEAD.fullmatch(origin.head)) and origin.events >= 1
         yield "an origin's head in 64 hex digits and its number of events", origin, sound

@@ -13,11 +13,12 @@ from .artifacts import Shelf
 from .counterfactual import CellPlayed, Course, Taught, play_cell, scripts_of
 from .experience import lesson, trials_of
 from .findings import Findings
-from .integrity import check_artifacts, scan
+from .integrity import scan
 from .matching import highest
 from .policy import Played
 from .proposed import Trial
 from .runs import RunEvents, sort_out
+from .whole_file import check_artifacts
 
 Leave = Literal["family", "problem"]
 Effect = Literal["helps", "hurts", "nothing", "not known"]

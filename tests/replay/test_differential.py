@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpusolver.events.model import Gain, Origin, Policy, Rule
+from gpusolver.events.model import Gain, Origin, Rule
 from gpusolver.replay.verify import Report, verify
 
 from .forge import POLICY, forge

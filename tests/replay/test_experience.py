@@ -128,7 +128,7 @@ def test_the_admitted_rule_saves_the_rounds_of_the_next_problem(tmp_path: Path) 
 
 def test_a_proposal_that_would_lose_a_gain_is_not_admitted(tmp_path: Path) -> None:
     """The same learning half; in the other, one problem of low occupancy gains."""
-    story = SEPARABLE | {ODD[4]: (low(0.51), "FASTER")}
+    story: Story = {**SEPARABLE, ODD[4]: (low(0.51), "FASTER")}
     found = learn(ledger(tmp_path / "old.db", story))
     (proposal,) = [event for event in found.events if isinstance(event, RuleProposed)]
     assert proposal.shadow.lost_successes == 1

@@ -111,7 +111,7 @@ class Play:
         self,
         table: tuple[Rule, ...],
         chip: Chip,
-        signals: Mapping[str, dict[str, float]],
+        signals: Mapping[str, Mapping[str, float]],
         outcomes: list[tuple[Verdict, bool]],
         arm: str = "on",
         policy: Policy = NEW,
@@ -122,7 +122,7 @@ class Play:
             plan, policy=policy, problem=replace(plan.problem, prescriptions=("p", "q")), statistics=plan.statistics
         )
         self.contexts = {s: context_of(chip, structure="dot" if s == "k1" else "no_dot") for s in SOURCES}
-        self.signals = {source: signals.get(source, {}) for source in SOURCES}
+        self.signals = {source: dict(signals.get(source, {})) for source in SOURCES}
 
         def outcome(firing: RuleFired) -> Outcome:
             verdict, inert = outcomes[(firing.round - 1) % len(outcomes)]

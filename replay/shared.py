@@ -1,0 +1,70 @@
+"""Measurements that one arm takes from another (FORMAT.md 4, Sharing). Never derives a value from them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..events.model import Cell, KernelGated, NoiseFloorMeasured, Profiled, TilesSwept
+from .findings import Findings
+
+Shareable = KernelGated | Profiled | NoiseFloorMeasured | TilesSwept
+SHAREABLE = (KernelGated, Profiled, NoiseFloorMeasured, TilesSwept)
+Place = tuple[object, ...]
+
+# What an event has from the measurement; the rest is where it stands, or is derived from it.
+_ALIKE: dict[type, tuple[str, ...]] = {
+    KernelGated: ("source", "attempt", "outcome", "reason", "report", "launches"),
+    Profiled: ("source", "against", "samples", "launches", "cache"),
+    NoiseFloorMeasured: ("source", "samples", "interval", "floor"),
+    TilesSwept: ("template", "samples", "configs", "chosen"),
+}
+
+
+class Shared:
+    """The measurements of one run that shares, in order of seq."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._paid: dict[Place, list[tuple[int, Shareable]]] = {}
+        self._turns: dict[tuple[Cell, Place], int] = {}
+
+    def take(self, seq: int, event: Shareable) -> None:
+        """Check where the event says that it is from, and remember it."""
+        place = _place(event)
+        # The noise floor of round 0 is its profile's, and takes no turn.
+        floor = isinstance(event, NoiseFloorMeasured) and event.round == 0
+        turn = self._turns.get((event.cell, place), 0) - (1 if floor else 0)
+        if event.origin_seq is not None:
+            self._check(seq, event, place, turn, floor)
+        elif not floor:
+            self._paid.setdefault(place, []).append((seq, event))
+        if not floor:
+            self._turns[event.cell, place] = turn + 1
+
+    def _check(self, seq: int, event: Shareable, place: Place, turn: int, floor: bool) -> None:
+        others = [entry for entry in self._paid.get(place, []) if entry[1].cell != event.cell]
+        if not 0 <= turn < len(others):
+            self._findings.add(seq, "origin", "measurements of its own, as other arms have no more", event.origin_seq)
+            return
+        paid, origin = others[turn]
+        self._findings.expect(seq, "origin", paid, event.origin_seq, f"number {turn + 1} of these kernels")
+        names = ("source", "samples") if floor else _ALIKE[type(event)]
+        due, found = [getattr(origin, name) for name in names], [getattr(event, name) for name in names]
+        self._findings.expect(seq, "origin", due, found, ", ".join(names))
+
+
+def _place(event: Shareable) -> Place:
+    """The group of the cell, and what was measured."""
+    cell = event.cell
+    group = (cell.problem, cell.contract, cell.pool, cell.repetition)
+    match event:
+        case KernelGated():
+            return (*group, "gate", event.source)
+        case TilesSwept():
+            return (*group, "sweep", event.template, msgspec.json.encode(event.configs, order="deterministic"))
+        case NoiseFloorMeasured() if event.round > 0:
+            return (*group, "floor", event.source)
+        case Profiled():
+            return (*group, "profile", event.against, event.source)
+        case _:
+            return (*group, "profile", event.source, event.source)

@@ -1,0 +1,138 @@
+"""`--share-measurements`: arms that share decide like arms that do not, pay for nothing twice, and cannot choose what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from gpusolver.engine.recorded import RecordedExecutor
+from gpusolver.engine.registration import register
+from gpusolver.events.errors import BadInput
+from gpusolver.events.model import KernelGated, NoiseFloorMeasured, Profiled, RoundJudged, RunRegistered, TilesSwept
+from gpusolver.replay.verify import verify
+
+from ..replay.tamper import Line, rewrite
+from .support import (
+    FakeExecutor,
+    Kernel,
+    assert_verifies,
+    cell_events,
+    matmul_story,
+    only,
+    play,
+    request,
+    stored,
+    verdicts,
+)
+
+ARMS = ("off", "on", "off+tabu", "on+tabu", "random")
+SHAREABLE = (KernelGated, Profiled, NoiseFloorMeasured, TilesSwept)
+
+
+def slower(factor: float, tf32: float = 1.0) -> Callable[[str], Kernel]:
+    """The story with other times: ten problems that differ in what their kernels take, and in what TF32 is worth."""
+
+    def story(text: str) -> Kernel:
+        kernel = matmul_story(text)
+        ns = kernel.ns * factor * (tf32 if 'PRECISION = "tf32"' in text else 1.0)
+        return replace(kernel, ns=int(ns))
+
+    return story
+
+
+STORIES = {f"{factor}x {tf32}": slower(factor, tf32) for factor in (0.5, 0.9, 1.0, 1.7, 4.0) for tf32 in (1.0, 1.6)}
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("shared") / "shared.db"
+    play(path, FakeExecutor(), replace(request(*ARMS, rounds=7), share=True))
+    return path
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+def test_shared_and_separate_runs_decide_alike(tmp_path: Path, story: Callable[[str], Kernel]) -> None:
+    """The control on ten made-up problems: every round of every arm, and fewer measurements."""
+    apart, together = FakeExecutor(story), FakeExecutor(story)
+    play(tmp_path / "apart.db", apart, request(*ARMS, rounds=7))
+    play(tmp_path / "together.db", together, replace(request(*ARMS, rounds=7), share=True))
+    for arm in ARMS:
+        ours, theirs = cell_events(tmp_path / "together.db", arm), cell_events(tmp_path / "apart.db", arm)
+        assert verdicts(ours) == verdicts(theirs)
+        assert [j.next_incumbent for j in only(ours, RoundJudged)] == [
+            j.next_incumbent for j in only(theirs, RoundJudged)
+        ]
+    assert_verifies(tmp_path / "together.db")
+    assert together.calls["gate"] < 0.6 * apart.calls["gate"]
+    assert together.calls["sweep"] < apart.calls["sweep"]
+    assert together.calls["compare"] < apart.calls["compare"]
+
+
+def test_the_first_arm_pays_and_each_event_says_where_it_is_from(shared: Path) -> None:
+    assert all(e.origin_seq is None for e in cell_events(shared, "off") if isinstance(e, SHAREABLE))
+    by_seq = {r.seq: r.event for r in stored(shared)}
+    taken = [e for arm in ARMS[1:] for e in cell_events(shared, arm) if isinstance(e, SHAREABLE) and e.origin_seq]
+    assert {type(e) for e in taken} == set(SHAREABLE)
+    for event in taken:
+        paid = by_seq[event.origin_seq or 0]
+        assert isinstance(paid, SHAREABLE) and paid.origin_seq is None and paid.cell.arm != event.cell.arm
+        if isinstance(event, Profiled) and isinstance(paid, Profiled):
+            assert (event.source, event.against, event.samples) == (paid.source, paid.against, paid.samples)
+
+
+def found(path: Path) -> set[str]:
+    return {finding.kind for finding in verify(path, True).findings}
+
+
+def of(events: list[Line], kind: str, arm: str) -> list[Line]:
+    return [line for line in events if line.kind == kind and f"/{arm}/" in line.stream]
+
+
+def next_measurement(events: list[Line]) -> None:
+    """Another gate of the same kernel: the arm would have chosen."""
+    gates = of(events, "KernelGated", "on")
+    gates[1].body["origin_seq"] = gates[2].body["origin_seq"]
+
+
+def denied(events: list[Line]) -> None:
+    """Taken, and said to be its own."""
+    of(events, "Profiled", "on")[0].body["origin_seq"] = None
+    of(events, "NoiseFloorMeasured", "on")[0].body["origin_seq"] = None
+
+
+def nowhere(events: list[Line]) -> None:
+    of(events, "TilesSwept", "on+tabu")[0].body["origin_seq"] = 1
+
+
+def not_registered(events: list[Line]) -> None:
+    del events[0].body["shares"]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [(next_measurement, "origin"), (denied, "samples"), (nowhere, "origin"), (not_registered, "origin")],
+)
+def test_what_is_not_so_is_found(shared: Path, tmp_path: Path, change: Callable[[list[Line]], None], kind: str) -> None:
+    path = tmp_path / "forged.db"
+    path.write_bytes(shared.read_bytes())
+    rewrite(path, change)
+    assert kind in found(path)
+
+
+def test_a_measurement_that_failed_takes_no_turn(tmp_path: Path) -> None:
+    """A worker lost in the second arm's first own comparison: the round is tried again, and the ledger verifies."""
+    for stage, number in (("compare", 5), ("gate", 4), ("sweep", 2)):
+        path = tmp_path / f"{stage}.db"
+        play(path, FakeExecutor(faults={(stage, number): "worker_lost"}), replace(request(*ARMS, rounds=7), share=True))
+        assert_verifies(path)
+
+
+def test_the_registration_says_so_and_a_recording_shares_nothing(shared: Path) -> None:
+    assert only((r.event for r in stored(shared)), RunRegistered)[0].shares is True
+    executor = RecordedExecutor(shared)
+    with pytest.raises(BadInput, match="a recording, which pays for nothing"):
+        register("run1", replace(request(*ARMS), share=True), executor)
+    executor.close()
