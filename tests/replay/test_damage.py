@@ -130,6 +130,10 @@ def known_but_not_on_the_page(events: list[Line]) -> None:
     line.raw = f'{{"type":"RuleAdmitted","cell":{cell},"rule":"x","rule_version":1,"firings":[],"rev":1}}'
 
 
+def type_of_no_text(events: list[Line]) -> None:
+    first(events, "RuleRetired").body["type"] = ["RuleRetired"]
+
+
 def duplicate_key(events: list[Line]) -> None:
     line = first(events, "RuleRetired")
     line.raw = line.payload().replace('"successes":0', '"successes":9,"successes":0', 1)
@@ -167,6 +171,7 @@ def future(events: list[Line]) -> None:
         (rename_type, "event kind not understood"),
         (disagreeing_type, "payload type"),
         (known_but_not_on_the_page, "event kind not understood"),
+        (type_of_no_text, "event kind not understood"),
         (duplicate_key, "payload encoding"),
         (spaced, "payload encoding"),
         (unknown_key, "payload not understood"),
