@@ -209,7 +209,7 @@ def _undecodable(row: Row, error: Exception, findings: Findings) -> Event | None
         kind = tag.type
     except Exception:  # noqa: BLE001 - the payload is hostile or not JSON at all; the row's own type is what is left
         kind = row.type
-    if kind not in EVENT_TYPES:
+    if not isinstance(kind, str) or kind not in EVENT_TYPES:
         findings.add(row.seq, "event kind not understood", "an event type of the format", kind)
     else:
         if kind != row.type:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from hashlib import sha256
 
 import msgspec
+from msgspec.structs import replace
 
 from ..events.model import (
     ClaimStated,
@@ -20,6 +21,7 @@ from ..events.model import (
     KernelExamined,
     Origin,
     PairCompared,
+    ProblemDeclared,
     RoundJudged,
     RunRegistered,
     Statistics,
@@ -31,7 +33,7 @@ from .reproduced import statements_of
 from .runs import is_examination
 
 Sides = tuple[str, str, str, str]
-"""Problem (its digest), contract, left and right source."""
+"""Problem (its `mark`), contract, left and right source."""
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -102,7 +104,7 @@ def _check_statements(place: Named, registered: ExaminationRegistered, first: Fi
     for pair in registered.pairs:
         home = subjects.get(pair.subject)
         if home is not None:
-            pairs[pair.name] = (home.problem.digest, home.contract, pair.left, pair.right)
+            pairs[pair.name] = (mark(home.problem), home.contract, pair.left, pair.right)
     asked = statements_of(registered)
     for statement in asked:
         due = first.statements.get(statement.seq)
@@ -137,52 +139,83 @@ def _compare(at: int, seq: int, due: Stated | None, found: Stated, findings: Fin
 
 def stated(items: Iterable[tuple[int, Event]]) -> dict[int, Stated]:
     """What a ledger's runs state, by seq: answered claims, comparisons with a verdict, rounds that were FASTER."""
-    runs: dict[str, RunRegistered] = {}
-    chips: dict[str, str] = {}
-    compared: dict[tuple[str, Any], list[HeadToHead]] = {}
+    runs: dict[str, _Run] = {}
     found: dict[int, Stated] = {}
-
-    def sides(run: str, problem: str, *rest: str) -> Sides:
-        digests = {known.name: known.digest for known in runs[run].problems} if run in runs else {}
-        contract, left, right = rest
-        return digests.get(problem, ""), contract, left, right
-
     for seq, event in items:
+        if isinstance(event, RunRegistered):
+            runs[event.run] = _Run(event)
+        name = event.firing.split("/")[0] if isinstance(event, RoundJudged) else getattr(event, "run", "")
+        said = runs[name].take(event) if name in runs else None
+        if said is not None:
+            found[seq] = said
+    return found
+
+
+def mark(problem: ProblemDeclared) -> str:
+    """A problem as registered, but for what may be prescribed, which depends on the pool and says nothing of a comparison."""
+    registered = msgspec.json.encode(replace(problem, prescriptions=()), order="deterministic")
+    return f"{problem.name} {sha256(registered).hexdigest()[:16]}"
+
+
+class _Run:
+    """One run of the first ledger, as far as it was read."""
+
+    def __init__(self, registered: RunRegistered) -> None:
+        self._registered, self._chip = registered, ""
+        self._problems = {problem.name: mark(problem) for problem in registered.problems}
+        self._compared: list[HeadToHead] = []
+
+    def take(self, event: Event) -> Stated | None:
+        """What the event states, if anything."""
         match event:
-            case RunRegistered():
-                runs[event.run] = event
             case DeviceCalibrated():
-                chips[event.run] = event.chip.name
+                self._chip = event.chip.name
             case RoundJudged() if event.verdict == "FASTER" and event.interval is not None:
-                run, cell = event.firing.split("/")[0], event.cell
-                pair = sides(run, cell.problem, cell.contract, event.incumbent, event.candidate)
-                found[seq] = Stated("round", "FASTER", (pair,), (event.interval.median,), chips.get(run, ""))
-            case HeadToHead() if event.outcome == "identical" or event.interval is not None:
-                key = (event.run, (event.problem, event.contract, event.pool, event.comparison))
-                compared.setdefault(key, []).append(event)
-                stands = None if event.run not in runs else _stands(event, runs[event.run].statistics)
-                if stands is not None and event.interval is not None:
-                    pair = sides(event.run, event.problem, event.contract, event.left, event.right)
-                    medians, chip = (event.interval.median,), chips.get(event.run, "")
-                    found[seq] = Stated("comparison", stands, (pair,), medians, chip)
-            case ClaimStated() if event.answer != "unanswerable" and event.run in runs:
-                claim = next((c for c in runs[event.run].claims if c.claim == event.claim), None)
-                if claim is None:
-                    continue
-                key = (event.run, (claim.problem, claim.contract, claim.pool, claim.comparison))
-                counted: dict[int, HeadToHead] = {}
-                for one in compared.get(key, []):
-                    counted.setdefault(one.repetition, one)
-                measured = [one for _, one in sorted(counted.items()) if one.interval is not None]
-                pairs = tuple(dict.fromkeys(sides(event.run, h.problem, h.contract, h.left, h.right) for h in measured))
-                if pairs:
-                    found[seq] = Stated(
-                        "claim", event.answer, pairs, event.medians, chips.get(event.run, ""),
-                        len(counted) - len(measured), claim.at_least, claim.decimals,
-                    )  # fmt: skip
+                cell = event.cell
+                sides = self._sides(cell.problem, cell.contract, event.incumbent, event.candidate)
+                return Stated("round", "FASTER", (sides,), (event.interval.median,), self._chip)
+            case HeadToHead():
+                return self._comparison(event)
+            case ClaimStated() if event.answer != "unanswerable":
+                return self._claim(event)
             case _:
                 pass
-    return found
+        return None
+
+    def _sides(self, problem: str, contract: str, left: str, right: str) -> Sides:
+        return self._problems.get(problem, ""), contract, left, right
+
+    def _of(self, event: HeadToHead) -> Sides:
+        return self._sides(event.problem, event.contract, event.left, event.right)
+
+    def _comparison(self, event: HeadToHead) -> Stated | None:
+        if event.outcome == "identical" or (event.outcome == "measured" and event.interval is not None):
+            self._compared.append(event)
+        stands = _stands(event, self._registered.statistics)
+        if stands is None or event.interval is None:
+            return None
+        return Stated("comparison", stands, (self._of(event),), (event.interval.median,), self._chip)
+
+    def _claim(self, event: ClaimStated) -> Stated | None:
+        """The pairs of the comparisons that answered it: of each planned repetition the first."""
+        claim = next((claim for claim in self._registered.claims if claim.claim == event.claim), None)
+        if claim is None:
+            return None
+        scope = (claim.problem, claim.contract, claim.pool)
+        planned = {c.repetition for c in self._registered.plan if (c.problem, c.contract, c.pool) == scope}
+        counted: dict[int, HeadToHead] = {}
+        for one in self._compared:
+            where = (one.problem, one.contract, one.pool, one.comparison)
+            if where == (*scope, claim.comparison) and one.repetition in planned:
+                counted.setdefault(one.repetition, one)
+        measured = [one for _, one in sorted(counted.items()) if one.outcome == "measured"]
+        pairs = tuple(dict.fromkeys(map(self._of, measured)))
+        if not pairs:
+            return None
+        identical = len(counted) - len(measured)
+        return Stated(
+            "claim", event.answer, pairs, event.medians, self._chip, identical, claim.at_least, claim.decimals
+        )
 
 
 def _stands(event: HeadToHead, statistics: Statistics) -> str | None:

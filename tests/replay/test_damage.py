@@ -129,6 +129,10 @@ def of_a_run_in_a_cell(events: list[Line]) -> None:
     line.raw = '{"type":"RuleAdmitted","run":"run1","rule":"x","rule_version":1,"rev":1}'
 
 
+def type_of_no_text(events: list[Line]) -> None:
+    first(events, "RuleRetired").body["type"] = ["RuleRetired"]
+
+
 def duplicate_key(events: list[Line]) -> None:
     line = first(events, "RuleRetired")
     line.raw = line.payload().replace('"successes":0', '"successes":9,"successes":0', 1)
@@ -166,6 +170,7 @@ def future(events: list[Line]) -> None:
         (rename_type, "event kind not understood"),
         (disagreeing_type, "payload type"),
         (of_a_run_in_a_cell, "stream"),
+        (type_of_no_text, "event kind not understood"),
         (duplicate_key, "payload encoding"),
         (spaced, "payload encoding"),
         (unknown_key, "payload not understood"),

@@ -26,7 +26,7 @@ from gpusolver.profilers.chips import chip_for
 from gpusolver.projections import reproduction
 from gpusolver.projections.examination import ExaminationView
 from gpusolver.replay import reproduced
-from gpusolver.replay.origin import First, Stated
+from gpusolver.replay.origin import First, Stated, mark
 
 from .forge import forge
 from .test_differential import RUNS
@@ -104,7 +104,7 @@ def written(path: Path) -> dict[int, Stated]:
     """What the writing side makes of a ledger's statements, in the verifier's words."""
     with LedgerReader(path) as reader:
         found = reproduction.statements((row.seq, row.stream, row.event) for row in reader.recorded())
-    sides = {name: (p.problem.digest, p.contract, p.left, p.right) for name, p in found.pairs.items()}
+    sides = {name: (mark(p.problem), p.contract, p.left, p.right) for name, p in found.pairs.items()}
     return {
         s.seq: Stated(
             s.kind,

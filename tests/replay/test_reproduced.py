@@ -81,6 +81,14 @@ def without_origin(events: list[Line]) -> None:
     registered(events).pop("origin")
 
 
+def wider_limits(events: list[Line]) -> None:
+    """What its gate refuses here would pass."""
+    subjects = registered(events)["subjects"]
+    assert isinstance(subjects, list)
+    for subject in subjects:
+        subject["problem"]["limits"]["tf32-allowed"]["rel_l2"] = 0.9
+
+
 def swap_answers(events: list[Line]) -> None:
     one, other = [event for event in events if event.kind == "StatementReproduced"][:2]
     one.body, other.body = other.body, one.body
@@ -121,6 +129,7 @@ BESIDE: dict[str, tuple[Change, str, str]] = {
     "a stated median": (statement("comparison", medians=[1.2]), "statement", "1.2"),
     "a lower bound": (statement("claim", at_least=3.0), "statement", "3.0"),
     "another event": (statement("round", seq=1), "statement", "event 1 of the origin: one that states"),
+    "wider limits": (wider_limits, "statement", "sides"),
     "another chip": (statement("round", chip="B200"), "statement", "chip"),
     "pairs of another statement": (
         statement("comparison", pairs=["kb_matmul_scalar/tf32-allowed/b92bd8e95d7c/392d84d45697"]),
