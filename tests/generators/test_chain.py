@@ -7,7 +7,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from gpusolver.engine.cli import report_command, run_command
 from gpusolver.engine.generators import chain as chains
 from gpusolver.engine.generators import registry
 from gpusolver.engine.generators.base import Answer, Asked, Candidate, Generator
@@ -29,6 +31,7 @@ from gpusolver.events.reader import LedgerReader
 from gpusolver.events.writer import LedgerWriter
 from gpusolver.problems.contract import load
 from gpusolver.problems.sources import config_of, with_config, with_precision
+from gpusolver.projections.spending import spending
 from gpusolver.replay.verify import verify
 
 from ..engine.support import (
@@ -214,6 +217,23 @@ def test_chains_that_cannot_be(names: tuple[str, ...]) -> None:
         check_request(asked_for(*names))
 
 
+def test_a_chain_on_the_command_line(tmp_path: Path) -> None:
+    """An unknown name, a model without a name, and a recording that has no such chain: words, exit 1, no file."""
+    ledger = tmp_path / "x.db"
+
+    def said(*words: str) -> str:
+        result = CliRunner(env={"OPENAI_MODEL": "", "OPENAI_API_KEY": ""}).invoke(
+            run_command, ["--problems", "kb_matmul_scalar", "--ledger", str(ledger), "--device", "recorded", *words]
+        )
+        assert result.exit_code == 1 and not ledger.exists(), result.output
+        return " ".join(result.output.split())
+
+    assert "expected some of catalogue, triton, module, cuda, llm; found magic" in said("--generators", "magic")
+    assert "expected catalogue, found catalogue,cuda" in said("--generators", "catalogue,cuda", "--seed", "0")
+    pytest.importorskip("openai")
+    assert "OPENAI_MODEL, found none" in said("--generators", "llm")
+
+
 # --- with a model behind it ------------------------------------------------------------------------------------------
 
 
@@ -237,13 +257,18 @@ def test_a_model_rewrites_and_the_ledger_holds_all_of_it(tmp_path: Path, monkeyp
     path = tmp_path / "ledger.db"
     with serving(Said("I would rather not."), Said(fenced(best))) as server:
         modelled(monkeypatch, server.url)
-        play(path, FakeExecutor(), asked_for("llm", rounds=2))
+        view = play(path, FakeExecutor(), asked_for("llm", rounds=2))
     events = cell_events(path, "on")
     first = only(events, GeneratorAsked)[0]
     assert [(e.status, e.completion_tokens) for e in first.exchanges] == [("no_code", 20), ("code", 20)]
     assert (first.outcome, first.model) == ("made", "loopback")
     assert text(path, only(events, KernelGenerated)[1].source) == best
     assert only(events, RoundJudged)[0].verdict == "FASTER"
+    row = spending(view)[0]
+    assert (row.generator, row.made, row.completion_tokens, row.cost_usd) == ("llm", 1, 20 * row.requests, None)
+    assert row.requests == sum(len(e.exchanges) for e in only(events, GeneratorAsked)) >= 2
+    shown = CliRunner().invoke(report_command, [str(path)]).output
+    assert "Generators beside the catalogue" in shown and str(row.prompt_tokens) in shown
     (registered,) = [r.event for r in stored(path) if isinstance(r.event, RunRegistered)]
     assert registered.environment["llm_model"] == "loopback" and KEY not in str(registered)
     assert_verifies(path)
