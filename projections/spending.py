@@ -27,7 +27,9 @@ class SpendingRow(msgspec.Struct, frozen=True, kw_only=True):
 def spending(view: RunView) -> tuple[SpendingRow, ...]:
     """A row for each generator that was asked, in the order in which they were first asked; none for a run of the catalogue alone."""
     asked = [event for state in view.cells.values() for event in state.asked]
-    return tuple(_row(name, [e for e in asked if e.generator == name]) for name in dict.fromkeys(e.generator for e in asked))
+    return tuple(
+        _row(name, [e for e in asked if e.generator == name]) for name in dict.fromkeys(e.generator for e in asked)
+    )
 
 
 def _row(name: str, asked: list[GeneratorAsked]) -> SpendingRow:

@@ -340,3 +340,51 @@ def test_answers_without_a_candidate_are_declined() -> None:
     problem = load("kb_matmul_scalar")
     asked = Asked(problem=problem, contract="fp32-strict", prescription="x", rule="", source="", signals={})
     assert answered(stub, asked) == Answer(candidate=None, outcome="declined", note="nothing to do")
+
+
+TABLE = """
+[[rule]]
+name = "always"
+version = 1
+tier = 1
+prescription = "fuse"
+metrics = []
+rationale = "made up"
+clauses = [{ signal = "time_us", op = ">", threshold = 0.0 }]
+gain = { form = "constant", cap = 2.0 }
+"""
+
+
+@pytest.mark.torch_cpu
+def test_a_model_on_loopback_and_the_real_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong kernel, then a right one: the gate refuses the first, whose reason and text are in the next prompt. The stand-in's
+    clock measures no GPU, so that the second verdict may be any."""
+    from gpusolver.engine import registration
+    from gpusolver.engine.local import LocalExecutor
+
+    table, path = tmp_path / "table.toml", tmp_path / "ledger.db"
+    table.write_text(TABLE)
+    few = msgspec.structs.replace(registration.STATISTICS, blocks=10, looks=(10,))
+    monkeypatch.setattr(registration, "STATISTICS", few)
+    right = 'import torch\n\nPRECISION = "ieee"\n\ndef run(x):\n    return torch.softmax(x, -1)\n'
+    asked = RunRequest(
+        problems=("kb_softmax",),
+        arms=("on",),
+        contracts=("fp32-strict",),
+        rounds=2,
+        rules=str(table),
+        generators=("llm",),
+    )
+    executor = LocalExecutor("cpu", limits_s={"gate": 60.0})
+    try:
+        with serving(Said(fenced(right.replace("-1)", "-1) * 2"))), Said(fenced(right))) as server:
+            modelled(monkeypatch, server.url)
+            with LedgerWriter(path) as ledger:
+                Run(ledger, executor, ignore).start(asked)
+            told = server.requests[1]["messages"][1]["content"]
+    finally:
+        executor.close()
+    first, second = only(cell_events(path, "on"), RoundJudged)
+    assert (first.verdict, first.reason) == ("AMBIGUOUS", "gate: wrong_result") and not second.reason.startswith("gate")
+    assert "wrong_result" in told and "torch.softmax(x, -1) * 2" in told
+    assert_verifies(path)
