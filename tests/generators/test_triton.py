@@ -22,7 +22,7 @@ from gpusolver.problems.sources import with_precision
 cst = pytest.importorskip("libcst")
 
 from gpusolver.engine.generators.triton import AXES, MOST_SOURCES, TritonGenerator, variants
-from gpusolver.engine.generators.triton_rewrite import swizzles, turned, with_dots
+from gpusolver.engine.generators.triton_rewrite import plain_grids, turned, with_dots
 from gpusolver.engine.generators.triton_source import read
 
 FREE = Path(__file__).parent / "free"
@@ -82,7 +82,7 @@ def test_what_it_cannot_read_it_leaves_to_the_next(name: str) -> None:
 def test_the_knobs_of_the_scalar_product() -> None:
     """By hand: two tiles and the warps stand in CONFIG; stages are nowhere, so that the launch can be given the keyword."""
     reading = read(load("kb_matmul_scalar").start)
-    assert reading is not None and swizzles(reading)
+    assert reading is not None and plain_grids(reading) == {"matmul_scalar"}
     assert [(k.name, k.kind, k.value, k.node is None) for k in reading.knobs] == [
         ("BLOCK_M", "tile", 32, False),
         ("BLOCK_N", "tile", 32, False),
@@ -136,9 +136,9 @@ def test_the_swizzle_is_a_permutation_of_the_grid() -> None:
 def test_the_swizzle_keeps_a_docstring_first_and_is_not_applied_twice() -> None:
     reading = read(FREE_SOURCES["language_alias"])
     assert reading is not None
-    once = turned(reading, {}, 4)
+    once = turned(reading, {}, 4, plain_grids(reading))
     again = read(once)
-    assert again is not None and not swizzles(again) and turned(again, {}, 4) == once
+    assert again is not None and not plain_grids(again) and turned(again, {}, 4, plain_grids(again)) == once
     body = once.split('"""Sum of two matrices."""\n')[1].splitlines()[0]
     assert body.strip().startswith("swizzled_row, swizzled_column = L.swizzle2d(L.program_id(1)")
 
@@ -146,7 +146,7 @@ def test_the_swizzle_keeps_a_docstring_first_and_is_not_applied_twice() -> None:
 @pytest.mark.parametrize("name", ["helper_reads_grid", "one_axis"])
 def test_a_grid_that_others_read_or_of_one_axis_is_not_swizzled(name: str) -> None:
     reading = read(FREE_SOURCES[name])
-    assert reading is not None and not swizzles(reading)
+    assert reading is not None and not plain_grids(reading)
 
 
 @given(st.sampled_from(sorted(TRITON_SOURCES)), st.sampled_from(DIFFERENT), st.data())
