@@ -8,7 +8,7 @@ from itertools import product
 import msgspec
 
 from .base import Asked, Candidate
-from .triton_rewrite import has_dot, swizzles, turned, with_dots
+from .triton_rewrite import has_dot, plain_grids, turned, with_dots
 from .triton_source import Knob, Reading, read
 
 MOST_SOURCES = 16
@@ -97,11 +97,12 @@ def _candidate(asked: Asked, sources: Sequence[str | None]) -> Candidate | None:
 
 def variants(reading: Reading, axes: Axes) -> list[str]:
     """At most MOST_SOURCES sources that the axes give within the limits of a launch: those with the fewest changes, cheapest first."""
-    near = sorted(_settings(reading, axes), key=lambda setting: (setting.changes, setting.cost))
+    plain = plain_grids(reading)
+    near = sorted(_settings(reading, axes, bool(plain)), key=lambda setting: (setting.changes, setting.cost))
     made: dict[str, tuple[float, ...]] = {}
     for setting in near:
         if len(made) < MOST_SOURCES and setting.changes:
-            made.setdefault(turned(reading, setting.values, setting.group), setting.cost)
+            made.setdefault(turned(reading, setting.values, setting.group, plain), setting.cost)
     return sorted(made, key=lambda source: made[source])
 
 
@@ -117,8 +118,8 @@ class _Setting(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.values) + (self.group is not None)
 
 
-def _settings(reading: Reading, axes: Axes) -> Iterator[_Setting]:
-    plain, dot = swizzles(reading), has_dot(reading)
+def _settings(reading: Reading, axes: Axes, plain: bool) -> Iterator[_Setting]:
+    dot = has_dot(reading)
     for tiles, warps, stages, group in product(_tilings(reading, axes), axes.warps, axes.stages, axes.groups):
         values = dict[int, int]()
         for place, knob in enumerate(reading.knobs):

@@ -14,19 +14,21 @@ from .triton_source import Knob, Reading, kernel_of, read
 _ROW, _COLUMN = "swizzled_row", "swizzled_column"
 
 
-def turned(reading: Reading, values: Mapping[int, int], group: int | None = None) -> str:
-    """The source with knobs (by their place in `reading.knobs`) at other values and, with `group`, each two-dimensional grid
-    walked in groups of so many rows.
+def turned(
+    reading: Reading, values: Mapping[int, int], group: int | None = None, kernels: frozenset[str] = frozenset()
+) -> str:
+    """The source with knobs (by their place in `reading.knobs`) at other values and, with `group`, the grids of `kernels` (of those
+    that `plain_grids` gives) walked in groups of so many rows.
     """
     tree = reading.module.visit(_Turn(reading, values))
-    if group is not None:
-        tree = tree.visit(_Swizzle(reading, group))
+    if group is not None and kernels:
+        tree = tree.visit(_Swizzle(reading, group, kernels))
     return tree.code
 
 
-def swizzles(reading: Reading) -> bool:
-    """Whether some kernel walks a grid of two dimensions in plain order, so that the order can be changed."""
-    return any(_plain_grid(kernel, reading) for kernel in reading.kernels.values())
+def plain_grids(reading: Reading) -> frozenset[str]:
+    """The kernels that walk a grid of two dimensions in plain order, so that the order can be changed."""
+    return frozenset(name for name, kernel in reading.kernels.items() if _plain_grid(kernel, reading))
 
 
 def has_dot(reading: Reading) -> bool:
@@ -137,10 +139,9 @@ def _reads_grid(kernel: cst.FunctionDef, reading: Reading) -> bool:
 class _Swizzle(cst.CSTTransformer):
     """Axis 0 counts fastest on the device, so it is the column of the matrix whose order is changed. Any bijection is as right as another."""
 
-    def __init__(self, reading: Reading, group: int) -> None:
+    def __init__(self, reading: Reading, group: int, kernels: frozenset[str]) -> None:
         super().__init__()
-        self._reading, self._group = reading, group
-        self._kernels = {name for name, kernel in reading.kernels.items() if _plain_grid(kernel, reading)}
+        self._reading, self._group, self._kernels = reading, group, kernels
         self._inside: list[bool] = []
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:

@@ -180,6 +180,19 @@ def a_sweep_of_anothers(events: list[Line], path: Path) -> None:
     first(events, "SourcesSwept").body["generator"] = "llm"
 
 
+def a_sweep_is_dropped(events: list[Line], path: Path) -> None:
+    """And with it what else was tried."""
+    events.remove(first(events, "SourcesSwept"))
+
+
+def a_sweep_is_cut(events: list[Line], path: Path) -> None:
+    first(events, "GeneratorAsked", outcome="made").body["sources"] = 2
+
+
+def sources_of_who_declined(events: list[Line], path: Path) -> None:
+    first(events, "GeneratorAsked", outcome="declined").body["sources"] = 1
+
+
 def a_sweep_that_nobody_offered(events: list[Line], path: Path) -> None:
     at = events.index(first(events, "SourcesSwept"))
     events[at - 1].body["outcome"] = "declined"
@@ -241,6 +254,9 @@ FORGERIES: list[tuple[Callable[[list[Line], Path], list[Line] | None], str]] = [
     (no_choice, "sweep"),
     (a_sweep_with_the_incumbent, "sweep"),
     (a_sweep_of_anothers, "sweep"),
+    (a_sweep_is_dropped, "generated source"),
+    (a_sweep_is_cut, "sweep"),
+    (sources_of_who_declined, "generated source"),
     (a_sweep_that_nobody_offered, "sweep"),
     (a_candidate_by_another, "generated source"),
     (a_file_out_of_nowhere, "generated source"),
