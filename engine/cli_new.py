@@ -51,7 +51,9 @@ def new_command(name: str) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(_TEMPLATE.format(name=path.stem, file=path))
     except FileExistsError:
-        raise click.ClickException(f"{path}: expected no such file, found one; it is left as it is. Name another.") from None
+        raise click.ClickException(
+            f"{path}: expected no such file, found one; it is left as it is. Name another."
+        ) from None
     except OSError as error:
         raise click.ClickException(f"{path}: cannot be written: {error.strerror}") from None
     click.echo(f"wrote {path}. Next: gpusolver run {path} (without a GPU: add --device cpu)")

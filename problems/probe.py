@@ -84,6 +84,9 @@ def _of_module(asked: Asked, device: torch.device) -> Answer:
             first, second = reference.reference(*drawn), reference.reference(*drawn)
         if torch.equal(first.nan_to_num(), second.nan_to_num()):
             eager = loaded(module_source.eager(text, call), f"eager_{quiet}")
+            if _handed_back(drawn, first):
+                call = msgspec.structs.replace(call, spread=True)
+                reference = loaded(module_source.reference(text, call), "reference_spread")
             found = _measured(reference, eager, device, text, {})
             break
     if found is None:
@@ -93,6 +96,7 @@ def _of_module(asked: Asked, device: torch.device) -> Answer:
     files["reference.py"] = module_source.reference(text, call)
     notes = [f"{knob.name} {knob.value} -> {value}" for knob, value in changed.items()]
     notes += [] if call.eval == "nothing" else [f"eval mode: {call.eval}"]
+    notes += ["inputs spread around 0: as drawn they came out as they went in"] if call.spread else []
     return msgspec.structs.replace(found, files=files, notes=tuple(notes))
 
 
@@ -199,6 +203,12 @@ def _measured(
         limits=given or limits(seen),
         seen=seen,
     )
+
+
+def _handed_back(drawn: Tensors, answer: torch.Tensor) -> bool:
+    """Whether the answer is one of the inputs."""
+    alike = (value for value in drawn if value.shape == answer.shape and value.is_floating_point())
+    return any(_errors(value, answer)[0] < 1e-3 for value in alike)
 
 
 def _fit_output(out: Any) -> None:

@@ -85,13 +85,20 @@ def _halved(
     alike = {each: half for each, value in values.items() if value == values[knob]}
     for changed in ({knob: half}, alike):
         tried = {**values, **changed}
-        try:
-            then = cost(load(with_values(text, tried), "scaled"))
-        except Exception:
+        then = _cost_or_none(load, with_values(text, tried))
+        if then is None:
             continue
         if then.excess(budget) < now.excess(budget) or then.moved < now.moved:
             return tried, then
     return None
+
+
+def _cost_or_none(load: Callable[[str, str], ModuleType], text: str) -> Cost | None:
+    """The cost of a text, None where its sizes do not go together."""
+    try:
+        return cost(load(text, "scaled"))
+    except Exception:
+        return None
 
 
 def _next(values: dict[Knob, int], stuck: set[Knob]) -> Knob | None:

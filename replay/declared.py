@@ -34,7 +34,9 @@ def check_files(seq: int, problems: Iterable[ProblemDeclared], shelf: Shelf, fin
             continue
         named = sorted(problem.files)
         if not set(DUE) <= set(named) or not all(_plain(path) for path in named):
-            findings.add(seq, "registration", f"files of {problem.name}: {', '.join(DUE)}, by plain relative paths", named)
+            findings.add(
+                seq, "registration", f"files of {problem.name}: {', '.join(DUE)}, by plain relative paths", named
+            )
         elif all(digest in shelf for digest in problem.files.values()):
             found = _digest({path: shelf.raw(digest) for path, digest in problem.files.items()})
             findings.expect(seq, "registration", found, problem.digest, f"digest of the files of {problem.name}")

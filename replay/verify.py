@@ -385,4 +385,6 @@ def _check_starts(run: RunEvents, ended: list[Ended], findings: Findings) -> Non
         due = imported.get(end.cell.problem) or starts.setdefault(key, end.start)
         if due != end.start:
             seq = next(iter(run.cells[stream] for stream, c in run.planned.items() if c == end.cell))[0][0]
-            findings.add(seq, "incumbent", f"start {due}, as in the problem and the other cells of its group", end.start)
+            findings.add(
+                seq, "incumbent", f"start {due}, as in the problem and the other cells of its group", end.start
+            )

@@ -24,7 +24,16 @@ WAYS: dict[str, Ways] = {
     "cuda_graph": (("cuda_graph",), ("compile", "cuda_graph"), ("reduce_overhead",)),
     "fused_attention": (("fused_attention",), ("fused_attention", "compile")),
 }
-_OF_LAYOUT = ("enable_tf32", "fuse", "less_traffic", "less_of_both", "coalesce", "less_arithmetic", "fewer_instructions", "hide_latency")
+_OF_LAYOUT = (
+    "enable_tf32",
+    "fuse",
+    "less_traffic",
+    "less_of_both",
+    "coalesce",
+    "less_arithmetic",
+    "fewer_instructions",
+    "hide_latency",
+)
 _EXCLUDE = ("compile", "compile_autotune", "reduce_overhead")
 
 

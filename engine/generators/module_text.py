@@ -14,15 +14,19 @@ ORDER = (
     "channels_last", "folded", "fused_attention", "in_place", "compile", "compile_autotune", "reduce_overhead", "cuda_graph",
 )  # fmt: skip
 _GRAPH_WAYS = ("folded", "fused_attention", "in_place")
-_COMPILE_WAYS = {"compile": "default", "compile_autotune": "max-autotune-no-cudagraphs", "reduce_overhead": "reduce-overhead"}
+_COMPILE_WAYS = {
+    "compile": "default",
+    "compile_autotune": "max-autotune-no-cudagraphs",
+    "reduce_overhead": "reduce-overhead",
+}
 
-_CALL = '''
+_CALL = """
 
 def operation(*tensors):
     state = dict(zip(_STATE, tensors[_TENSORS:]))
     with _torch.no_grad():
         return _torch.func.functional_call(_MODEL, state, _arguments(tensors[:_TENSORS]))
-'''
+"""
 
 _CHANNELS_LAST = '''
 
@@ -160,10 +164,10 @@ def _fused_attention(graph):
         graph.erase_node(last)
 '''
 
-_COMPILED = '''
+_COMPILED = """
 
 operation = _torch.compile(operation, mode="{mode}", dynamic=False)
-'''
+"""
 
 _MARKED = '''_shared = operation
 

@@ -2,7 +2,9 @@
 
 HEAD = "import math\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n"
 
-CHAIN = HEAD + '''
+CHAIN = (
+    HEAD
+    + '''
 class Model(nn.Module):
     """Linear, then three elementwise steps."""
     def __init__(self, width, scale):
@@ -22,8 +24,11 @@ def get_inputs():
 def get_init_inputs():
     return [width, 1.5]
 '''
+)
 
-NORMED = HEAD + '''
+NORMED = (
+    HEAD
+    + '''
 class Model(nn.Module):
     """A convolution, and a norm that keeps statistics: as built it takes the batch's."""
     def __init__(self, channels):
@@ -44,9 +49,12 @@ def get_inputs():
 def get_init_inputs():
     return [channels]
 '''
+)
 IN_TRAINING, IN_EVAL = NORMED.replace("EVAL", "pass"), NORMED.replace("EVAL", "self.eval()")
 
-ATTENTION = HEAD + '''
+ATTENTION = (
+    HEAD
+    + '''
 class Model(nn.Module):
     """Causal attention, written out."""
     def __init__(self, width, length):
@@ -71,8 +79,11 @@ def get_inputs():
 def get_init_inputs():
     return [width, length]
 '''
+)
 
-LARGEST = HEAD + '''
+LARGEST = (
+    HEAD
+    + '''
 class Model(nn.Module):
     """Positions of the largest numbers: whole numbers as the answer, and an argument that is no tensor."""
     def forward(self, x, dim: int):
@@ -86,8 +97,11 @@ def get_inputs():
 def get_init_inputs():
     return []
 '''
+)
 
-DROPPING = HEAD + '''
+DROPPING = (
+    HEAD
+    + '''
 class Model(nn.Module):
     """As built its answer is random."""
     def __init__(self):
@@ -104,9 +118,12 @@ def get_inputs():
 def get_init_inputs():
     return []
 '''
+)
 
 PAIR = CHAIN.replace("return torch.relu(self.linear(x) * self.scale) + 0.5", "return x, self.linear(x)")
-MASKED = HEAD + '''
+MASKED = (
+    HEAD
+    + '''
 class Model(nn.Module):
     """A running sum where a mask allows it."""
     def forward(self, x, mask):
@@ -120,7 +137,10 @@ def get_inputs():
 def get_init_inputs():
     return []
 '''
-LOSS = HEAD + '''
+)
+LOSS = (
+    HEAD
+    + '''
 class Model(nn.Module):
     """One number as the answer."""
     def forward(self, x, y):
@@ -135,3 +155,21 @@ def get_inputs():
 def get_init_inputs():
     return []
 '''
+)
+CLIPPED = (
+    HEAD
+    + '''
+class Model(nn.Module):
+    """Of numbers between 0 and 1 it changes none."""
+    def forward(self, x):
+        return F.hardtanh(x)
+
+batch_size = 16
+
+def get_inputs():
+    return [torch.rand(batch_size, 40)]
+
+def get_init_inputs():
+    return []
+'''
+)
