@@ -32,6 +32,9 @@ _HELD_BACK = re.compile(r"\btorch\.(diag|triu|tril)\b|\.(diag|triu|tril)\(")
 _CONVOLUTIONS = {"convolution"}
 # Winograd's F(4 x 4, 3 x 3) takes a quarter of the multiplications that a direct convolution counts.
 _FEWEST_OF_CONVOLUTION = 4
+# What a gate does to inputs (replay/FORMAT.md 5) and is no rarity: large, small, of one sign.
+_KINDS = (lambda value: value * 64.0, lambda value: value * 2.0**-12, torch.abs)
+NONE = (0.0, 0.0)
 _FOLDER = tempfile.TemporaryDirectory(prefix="gpusolver-probe-")
 
 
@@ -181,14 +184,15 @@ def _measured(
     _fit_output(out)
     with _told("calling it in float64"):
         expected = reference.reference(*drawn)
-        roundings = {each: moved(lambda: reference.reference(*drawn), each) for each in ("tf32", "bf16")}
+        rounded, products = _rounded(reference, drawn, expected)
+        worst = _worst(reference, eager, drawn) if products else {}
     if not bool(torch.isfinite(expected).any()):
         raise BadInput("expected an answer with finite numbers, found none")
-    products = roundings["tf32"][1]
     seen = Seen(
         fp32=_errors(out, expected),
-        tf32=_errors(roundings["tf32"][0], expected) if products else (0.0, 0.0),
-        bf16=_errors(roundings["bf16"][0], expected) if products else (0.0, 0.0),
+        **rounded,
+        tf32_worst=max(rounded["tf32"], worst.get("tf32", NONE)),
+        bf16_worst=max(rounded["bf16"], worst.get("bf16", NONE)),
         peak=_peak(expected),
         whole=not out.is_floating_point(),
     )
@@ -209,6 +213,30 @@ def _handed_back(drawn: Tensors, answer: torch.Tensor) -> bool:
     """Whether the answer is one of the inputs."""
     alike = (value for value in drawn if value.shape == answer.shape and value.is_floating_point())
     return any(_errors(value, answer)[0] < 1e-3 for value in alike)
+
+
+def _rounded(
+    reference: ModuleType, drawn: Tensors, expected: torch.Tensor
+) -> tuple[dict[str, tuple[float, float]], int]:
+    """Errors by precision of the answer with rounded operands, and the number of products that take any."""
+    found, products = {"tf32": NONE, "bf16": NONE}, 0
+    for each in found:
+        answer, products = moved(lambda: reference.reference(*drawn), each)
+        if products:
+            found[each] = _errors(answer, expected)
+    return found, products
+
+
+def _worst(reference: ModuleType, eager: ModuleType, drawn: Tensors) -> dict[str, tuple[float, float]]:
+    """The largest errors by precision over the kinds of inputs that eager fp32 bears."""
+    worst = {"tf32": NONE, "bf16": NONE}
+    for change in _KINDS:
+        changed = tuple(change(value) if value.is_floating_point() else value for value in drawn)
+        expected = reference.reference(*changed)
+        if bool((torch.isfinite(eager.run(*changed)) == torch.isfinite(expected)).all()):
+            found, _ = _rounded(reference, changed, expected)
+            worst = {each: max(worst[each], found[each]) for each in worst}
+    return worst
 
 
 def _fit_output(out: Any) -> None:

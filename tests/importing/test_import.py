@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,24 +11,18 @@ import pytest
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch_cpu
 
-from click.testing import CliRunner
-
-from gpusolver.__main__ import main
 from gpusolver.engine.local import LocalExecutor
 from gpusolver.events.errors import BadInput
-from gpusolver.events.model import KernelGated, RunRegistered
-from gpusolver.events.reader import LedgerReader
 from gpusolver.problems.contract import Problem
 from gpusolver.problems.imported import import_file
 from gpusolver.problems.probing import CPU
-from gpusolver.replay.verify import verify
 
 from . import modules
 from .gating import gated
 
 
 @pytest.fixture(scope="module")
-def executor() -> object:
+def executor() -> Iterator[LocalExecutor]:
     found = LocalExecutor("cpu")
     yield found
     found.close()
@@ -101,22 +96,3 @@ def test_what_cannot_be_a_problem_is_refused_with_the_reason(tmp_path: Path, tex
         imported(tmp_path, text)
     assert said in str(refusal.value)
     assert "mine.py" in str(refusal.value)
-
-
-def test_the_template_of_new_runs_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert CliRunner().invoke(main, ["new", "softer"]).exit_code == 0
-    again = CliRunner().invoke(main, ["new", "softer"])
-    assert again.exit_code == 1 and "left as it is" in again.output
-    words = ["run", "softer.py", "--device", "cpu", "--ledger", "l.db", "--arms", "on", "--rounds", "1"]
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0, done.output
-    report = verify("l.db", deep=True)
-    assert report.findings == () and report.counts["runs"] == 1
-    with LedgerReader("l.db") as reader:
-        events = [stored.event for stored in reader.recorded()]
-        (registered,) = (event for event in events if isinstance(event, RunRegistered))
-        (problem,) = registered.problems
-        assert isinstance(problem.files, dict)
-        assert reader.artifact(problem.files["original.py"]) == Path("softer.py").read_bytes()
-    assert [event.outcome for event in events if isinstance(event, KernelGated)] == ["passed"]

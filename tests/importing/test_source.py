@@ -35,7 +35,8 @@ def test_numbers_are_replaced_where_they_stand_and_nothing_else_changes() -> Non
 
 
 def seen(fp32: float, tf32: float = 0.0, bf16: float = 0.0, peak: float = 3.0, whole: bool = False) -> Seen:
-    return Seen(fp32=(fp32, 5 * fp32), tf32=(tf32, 5 * tf32), bf16=(bf16, 5 * bf16), peak=peak, whole=whole)
+    one, other = (tf32, 5 * tf32), (bf16, 5 * bf16)
+    return Seen(fp32=(fp32, 5 * fp32), tf32=one, bf16=other, tf32_worst=one, bf16_worst=other, peak=peak, whole=whole)
 
 
 def test_without_a_product_all_contracts_allow_the_same() -> None:
