@@ -17,7 +17,9 @@ from .rounding import Traffic
 
 _BATCH = re.compile(r"batch", re.IGNORECASE)
 # Numbers that say what a module does, not how much of it.
-_KEPT = re.compile(r"kernel|stride|pad|dilat|group|layer|head|class|axis|ratio|factor|scale", re.IGNORECASE)
+_KEPT = re.compile(
+    r"kernel|stride|pad|dilat|group|n(?:um)?_layer|n(?:um)?_head|heads|classes|axis|ratio|factor|scale", re.IGNORECASE
+)
 _LEAST_BATCH, _LEAST = 2, 16
 # So many times over the budget is slow, and no reason to refuse.
 _BEARABLE = 64.0
