@@ -111,7 +111,7 @@ def code_digests() -> dict[str, str]:
 
 def _texts(folder: Traversable, path: str) -> Iterable[tuple[str, bytes]]:
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
-        if entry.is_dir() and path.count("/") == 0 and entry.name in ("worker", "generators"):
+        if entry.is_dir() and entry.name in ("worker", "generators", "templates"):
             yield from _texts(entry, f"{path}/{entry.name}")
         elif entry.name.endswith((".py", ".toml", ".sql")):
             yield f"{path}/{entry.name}", entry.read_bytes()

@@ -13,6 +13,7 @@ from ..events.model import HeadToHead
 from ..projections.ablation import AblationRow, ArmRow, best_kernels, rows
 from ..projections.prediction import PredictionRow, predicted
 from ..projections.runs import Group, RunView, group_of
+from ..projections.spending import SpendingRow, spending
 
 _SIGNALS = {
     "time_us": "time\nus",
@@ -70,6 +71,8 @@ def print_report(view: RunView, console: Console) -> None:
         console.print(_claims(view))
     if predictions := predicted(view):
         console.print(_predictions(predictions))
+    if asked := spending(view):
+        console.print(_spending(asked))
     for best in best_kernels(view):
         where = f"{best.problem} {best.contract}: {best.time_us:.1f} us, source {best.source[:12]}, arm {best.cell.arm} #{best.cell.repetition}"
         console.print(f"best kernel of {plain(where)}")
@@ -181,6 +184,18 @@ def _predictions(found: tuple[PredictionRow, ...]) -> Table:
         made.add_row(
             plain(row.rule), str(row.rounds), f"{row.predicted:.2f}x", f"{row.measured:.2f}x", f"{row.ratio:.2f}"
         )
+    return made
+
+
+def _spending(found: tuple[SpendingRow, ...]) -> Table:
+    """By generator beside the catalogue: what it was asked, and what a model behind it cost (- where it does not say)."""
+    columns = ("asked", "made", "requests", "prompt\ntokens", "answer\ntokens", "USD", "s")
+    made = table("Generators beside the catalogue", ("generator",), columns)
+    for row in found:
+        tokens = ("-" if count is None else str(count) for count in (row.prompt_tokens, row.completion_tokens))
+        cost = "-" if row.cost_usd is None else f"{row.cost_usd:.4f}"
+        counts = (str(row.asked), str(row.made), str(row.requests))
+        made.add_row(plain(row.generator), *counts, *tokens, cost, f"{row.took_s:.1f}")
     return made
 
 

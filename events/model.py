@@ -374,7 +374,8 @@ class RuleFired(Event, frozen=True, tag=True):
 
 
 class GeneratorAsked(Event, frozen=True, tag=True):
-    """What one generator of the chain, other than the catalogue, made of a firing; `artifacts` are what it leaves to read.
+    """What one generator of the chain, other than the catalogue, made of a firing: so many `sources` to try, 0 but where it is `made`.
+    `artifacts` are what it leaves to read.
 
     An attempt that is cut off keeps these events, so that nothing spent is lost.
     """
@@ -385,6 +386,7 @@ class GeneratorAsked(Event, frozen=True, tag=True):
     firing: str
     generator: str
     outcome: Literal["made", "declined", "repeated", "no_answer", "unavailable"]
+    sources: int
     note: str
     model: str | None
     exchanges: tuple[Exchange, ...]

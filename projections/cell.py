@@ -12,6 +12,7 @@ from ..events.model import (
     Context,
     Credit,
     Event,
+    GeneratorAsked,
     KernelGated,
     KernelGenerated,
     NoiseFloorMeasured,
@@ -70,7 +71,7 @@ class CellState(msgspec.Struct, frozen=True, kw_only=True):
 
     Mappings are keyed by source digest, `fired` by firing id. `open` means that a RoundAttempted has no end yet; round 0
     ends with its NoiseFloorMeasured or a gate not passed, a later round with its RoundJudged or PrescriptionUnserved, either
-    with RoundInterrupted. `unserved` are the (prescription, incumbent) that no generator had a candidate for.
+    with RoundInterrupted. `asked` is what generators of the chain were asked, `unserved` are the (prescription, incumbent) that no generator had a candidate for.
     `interruptions` counts those of the current round and is 0 once it has ended well; `interrupted` counts them all.
     """
 
@@ -94,6 +95,7 @@ class CellState(msgspec.Struct, frozen=True, kw_only=True):
     retired: frozenset[Silenced] = frozenset()
     promoted: frozenset[RuleVersion] = frozenset()
     inert: frozenset[tuple[str, str]] = frozenset()
+    asked: tuple[GeneratorAsked, ...] = ()
     unserved: frozenset[tuple[str, str]] = frozenset()
     rounds: tuple[RoundJudged, ...] = ()
     stopped: RunStopped | None = None
@@ -147,6 +149,8 @@ def fold(state: CellState, event: Event) -> CellState:
             return replace(state, fired={**state.fired, event.firing: event}, last_firing=event.firing)
         case RoundJudged():
             return _judged(state, event)
+        case GeneratorAsked():
+            return replace(state, asked=(*state.asked, event))
         case PrescriptionUnserved():
             lacking = state.unserved | {(event.prescription, event.incumbent)}
             return replace(state, open=False, interruptions=0, unserved=lacking)

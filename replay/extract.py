@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ..events.model import Exchange
 from .artifacts import Shelf
 
-_OPENS = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})(.*)\Z", re.DOTALL)
 _WORDS = ("", "python", "python3", "py", "triton")
 _ENTRY = "def run("
 UNANSWERED = ("rate_limited", "timeout", "unreachable", "http_error")
@@ -41,19 +39,29 @@ def blocks(text: str) -> Iterator[list[str]]:
     """The closed blocks that may be Python, each as its lines."""
     lines = iter([line.removesuffix("\r") for line in text.split("\n")])
     for line in lines:
-        opened = _OPENS.match(line)
-        if opened is None:
+        fence, rest = _fence(line)
+        if len(fence) < 3 or (fence[0] == "`" and "`" in rest):
             continue
-        fence, held, closed = opened[1], list[str](), False
-        ends = re.compile(rf" {{0,3}}{re.escape(fence[0])}{{{len(fence)},}}[ \t]*\Z")
+        held, closed = list[str](), False
         for inner in lines:
-            if ends.match(inner):
-                closed = True
+            end, behind = _fence(inner)
+            closed = end[:1] == fence[0] and len(end) >= len(fence) and not behind.strip(" \t")
+            if closed:
                 break
             held.append(inner)
-        words = opened[2].replace("\t", " ").split(" ")
+        words = rest.replace("\t", " ").split(" ")
         if closed and next((word for word in words if word), "").lower() in _WORDS:
             yield held
+
+
+def _fence(line: str) -> tuple[str, str]:
+    """The run of backticks or tildes after at most three spaces, and what stands behind it."""
+    at = next((i for i, letter in enumerate(line[:4]) if letter != " "), 4)
+    body = line[at:]
+    if at > 3 or body[:1] not in ("`", "~"):
+        return "", body
+    behind = body.lstrip(body[0])
+    return body[: len(body) - len(behind)], behind
 
 
 def _enters(block: list[str]) -> bool:

@@ -48,7 +48,7 @@ class Offers:
                     self._findings.add(seq, "generated source", f"the candidate of {made.generator}", event.generator)
                 if isinstance(event, GeneratorAsked):
                     place = self._asked(seq, event, round_, place, asked)
-                    asked, made = event, self._single(event, round_, seq)
+                    asked, made = event, self._single(event, round_)
                 else:
                     made, asked = self._swept(seq, event, asked), None
         if made is None and asked is not None and asked.outcome == "made" and round_.interrupted is None:
@@ -66,11 +66,17 @@ class Offers:
             self._findings.add(seq, "generated source", f"the candidate of {before.generator}", "the next one asked")
         for number, exchange in enumerate(event.exchanges, start=1):
             expect(seq, "generated source", extract.status(exchange, self._shelf), exchange.status, f"answer {number}")
+        if (event.sources > 0) != (event.outcome == "made") or event.sources < 0:
+            self._findings.add(
+                seq, "generated source", "sources where the outcome is made, and only there", event.sources
+            )
         due = self._outcomes(event)
         if event.outcome not in due:
             self._findings.add(seq, "generated source", f"an outcome of {', '.join(due)}", event.outcome)
         if event.outcome == "unavailable" and round_.interrupted is None:
-            self._findings.add(seq, "order of events", "RoundInterrupted after an endpoint that is unavailable", "a round")
+            self._findings.add(
+                seq, "order of events", "RoundInterrupted after an endpoint that is unavailable", "a round"
+            )
         return max(at, place)
 
     def _outcomes(self, event: GeneratorAsked) -> tuple[str, ...]:
@@ -82,10 +88,9 @@ class Offers:
             return "made", "repeated"
         return ("no_answer",) if last in extract.FRUITLESS else ("unavailable",)
 
-    def _single(self, event: GeneratorAsked, round_: Round, seq: int) -> Maker | None:
-        """The maker of one source: no sweep follows its offer."""
-        swept = any(at == seq + 1 and isinstance(other, SourcesSwept) for at, other in round_.offers)
-        if event.outcome != "made" or swept or round_.fired is None:
+    def _single(self, event: GeneratorAsked, round_: Round) -> Maker | None:
+        """The maker of one source, which no sweep follows."""
+        if event.outcome != "made" or event.sources > 1 or round_.fired is None:
             return None
         answer = event.exchanges[-1].answer if event.exchanges else None
         if answer is None:
@@ -97,6 +102,7 @@ class Offers:
         expect = self._findings.expect
         offered = None if asked is None or asked.outcome != "made" else asked.generator
         expect(seq, "sweep", offered, event.generator, "generator that made the sources")
+        expect(seq, "sweep", None if asked is None else asked.sources, len(event.sources), "number of sources")
         fit = len(event.sources) > 1 and len(set(event.sources)) == len(event.sources)
         if not fit or self._incumbent in event.sources:
             self._findings.add(seq, "sweep", "two or more sources, all different, none the incumbent", event.sources)

@@ -63,9 +63,13 @@ def _plan(registered: RunRegistered) -> Iterator[Demand]:
 def _chain(registered: RunRegistered) -> Iterator[Demand]:
     if not isinstance(registered.generators, UnsetType):
         chain = registered.generators
-        named = all(name and "/" not in name for name in chain) and not {"start", "flag", "template", "file"} & set(chain)
-        yield "generators: a chain of names, each once, none a word of the catalogue", chain, (
-            bool(chain) and named and len(set(chain)) == len(chain)
+        named = all(name and "/" not in name for name in chain) and not {"start", "flag", "template", "file"} & set(
+            chain
+        )
+        yield (
+            "generators: a chain of names, each once, none a word of the catalogue",
+            chain,
+            (bool(chain) and named and len(set(chain)) == len(chain)),
         )
 
 

@@ -15,7 +15,7 @@ from ..catalogue import candidate_for
 from ..executor import Executor, Question
 from ..measuring import Interrupted, Unavailable
 from ..records import Draft
-from .base import Answer, Asked, Candidate, Generator, Made, Spending, answered
+from .base import Answer, Asked, Generator, Made, Spending, answered
 from .registry import CATALOGUE, opened
 
 _LONGEST_NOTE = 2000
@@ -38,7 +38,9 @@ class Try:
 
     def fresh(self, sources: Sequence[str]) -> tuple[str, ...]:
         """Those that are neither the incumbent nor refused by a gate of this cell, each once, in order."""
-        return tuple(source for source in dict.fromkeys(sources) if source != self.asked.source and self._untried(source))
+        return tuple(
+            source for source in dict.fromkeys(sources) if source != self.asked.source and self._untried(source)
+        )
 
     def _untried(self, source: str) -> bool:
         return self.gates.get(digest(source.encode()), "passed") in _PASSING
@@ -104,7 +106,7 @@ def _by(generator: Generator, now: Try) -> Made | None:
     answer = answered(generator, now.asked)
     sources = () if answer.candidate is None else now.fresh(answer.candidate.sources)
     repeated = answer.candidate is not None and not sources
-    now.draft.add(_event(generator.name, now, answer, repeated))
+    now.draft.add(_event(generator.name, now, answer, repeated, len(sources)))
     if answer.outcome == "unavailable":
         raise Unavailable(f"{generator.name}: {answer.note}")
     if not sources:
@@ -115,7 +117,7 @@ def _by(generator: Generator, now: Try) -> Made | None:
     return Made(generator=generator.name, variant=f"{now.asked.prescription}:{generator.name}", source=source)
 
 
-def _event(name: str, now: Try, answer: Answer, repeated: bool) -> GeneratorAsked:
+def _event(name: str, now: Try, answer: Answer, repeated: bool, sources: int) -> GeneratorAsked:
     for media_type, content in answer.artifacts:
         now.draft.keep(content, media_type)
     kept = () if answer.candidate is None else answer.candidate.artifacts
@@ -127,6 +129,7 @@ def _event(name: str, now: Try, answer: Answer, repeated: bool) -> GeneratorAske
         firing=now.fired.firing,
         generator=name,
         outcome="repeated" if repeated else answer.outcome,
+        sources=sources,
         note=answer.note[:_LONGEST_NOTE],
         model=answer.model,
         exchanges=answer.exchanges,

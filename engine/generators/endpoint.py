@@ -57,7 +57,9 @@ def settings(environment: Mapping[str, str] = os.environ) -> Settings:
     if not model:
         raise BadInput("generator llm: expected a model's name in OPENAI_MODEL, found none")
     if base == _OPENAI and not key:
-        raise BadInput(f"generator llm: expected a key in OPENAI_API_KEY for {_OPENAI}, or OPENAI_BASE_URL; found neither")
+        raise BadInput(
+            f"generator llm: expected a key in OPENAI_API_KEY for {_OPENAI}, or OPENAI_BASE_URL; found neither"
+        )
     if urlsplit(base).scheme not in ("http", "https") or not urlsplit(base).hostname:
         raise BadInput(f"OPENAI_BASE_URL: expected http(s)://host/path, found {shown_url(base)!r}")
     return Settings(
@@ -103,9 +105,7 @@ class Endpoint:
     def __init__(self, asked: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings, self._clock = asked, clock
         self._limit_name = "max_tokens"
-        self._client = openai.OpenAI(
-            api_key=asked.key, base_url=asked.base_url, timeout=asked.limit_s, max_retries=0
-        )
+        self._client = openai.OpenAI(api_key=asked.key, base_url=asked.base_url, timeout=asked.limit_s, max_retries=0)
 
     def clean(self, text: str) -> str:
         """Text without the key and without what UTF-8 cannot hold, whoever put it there."""
@@ -127,19 +127,14 @@ class Endpoint:
             reply = self._fault("timeout", f"no whole answer within {self._settings.limit_s:g} s")
         except openai.APITimeoutError:
             reply = self._fault("timeout", f"no answer within {self._settings.limit_s:g} s")
-        except Exception as error:  # of the client, its transport and its parser alike: there is no answer
+        except Exception as error:  # noqa: BLE001 - of the client, its transport, its parser alike: there is no answer
             reply = self._fault("unreachable", f"{type(error).__name__}: {error}: {error.__cause__ or ''}")
         return msgspec.structs.replace(reply, took_s=round(self._clock() - began, 3))
 
     def _streamed(self, messages: list[dict[str, str]], max_tokens: int) -> Reply:
-        words: dict[str, Any] = {self._limit_name: max_tokens}
-        stream: Any = self._client.chat.completions.create(
-            model=self._settings.model,
-            messages=messages,  # type: ignore[arg-type]
-            stream=True,
-            stream_options={"include_usage": True},
-            **words,
-        )
+        words: dict[str, Any] = {"model": self._settings.model, "messages": messages, self._limit_name: max_tokens}
+        words |= {"stream": True, "stream_options": {"include_usage": True}}
+        stream: Any = self._client.chat.completions.create(**words)
         over = threading.Event()
 
         def end() -> None:

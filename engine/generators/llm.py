@@ -68,19 +68,18 @@ class _Talk:
 
     def answer(self) -> Reply:
         """The next answer, asked for again after a passing fault, as the endpoint demands; without a text where it gives none."""
-        wait = 0.0
-        for number in range(self._settings.tries):
-            if wait:
-                self._sleep(wait)
+        wait, number = 0.0, 0
+        while True:
             reply = self._endpoint.request(self._messages, self._max_tokens)
             self._keep(reply, wait)
             wait = 2.0**number if reply.retry_after_s is None else reply.retry_after_s
-            if reply.text is not None or not reply.passing:
-                break
+            number += 1
+            if reply.text is not None or not reply.passing or number >= self._settings.tries:
+                return reply
             if wait > self._settings.longest_wait_s:
                 words = f"{reply.words} (it asks to wait for {wait:.0f} s)"
                 return msgspec.structs.replace(reply, words=words)
-        return reply
+            self._sleep(wait)
 
     def go_on(self, text: str) -> None:
         """What to ask for after an answer with nothing to try: a truncated one anew with more room, another with a word on what lacks."""

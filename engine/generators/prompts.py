@@ -17,7 +17,7 @@ The file must
 Another program checks the result against float64 and times it. Do not claim or estimate a speed-up."""
 
 _CONTRACTS = {
-    "fp32-strict": "IEEE float32 throughout: no TF32, no half precision, PRECISION stays \"ieee\".",
+    "fp32-strict": 'IEEE float32 throughout: no TF32, no half precision, PRECISION stays "ieee".',
     "tf32-allowed": "float32, in which matrix products may run in TF32.",
     "bf16-allowed": "float32 outputs; matrix products may run in TF32 or bfloat16 with float32 accumulation.",
 }
@@ -38,13 +38,15 @@ def correction(status: str, found: str) -> str:
 def _question(asked: Asked) -> str:
     problem, signals = asked.problem, sorted(asked.signals.items())
     shape = ", ".join(f"{name} = {size}" for name, size in problem.shape.items())
+    least = f"{problem.flops} floating-point operations and {problem.min_bytes} bytes"
     parts = [
-        f"Problem {problem.name} ({problem.family}, {problem.dtype}): {shape}. "
-        f"At least {problem.flops} floating-point operations and {problem.min_bytes} bytes a call. GPU: {asked.chip or 'unknown'}.",
+        f"Problem {problem.name} ({problem.family}, {problem.dtype}): {shape}. At least {least} a call.",
+        f"GPU: {asked.chip or 'unknown'}.",
         f"Precision contract {asked.contract}: {_CONTRACTS.get(asked.contract, '')}",
         f"What it computes, in PyTorch:\n{_fenced(problem.eager)}",
         f"Rule {asked.rule} fired. Prescription: {asked.prescription}.",
-        "Measured signals (fractions of measured ceilings):\n" + "\n".join(f"{name} = {value:.6g}" for name, value in signals),
+        "Measured signals (fractions of measured ceilings):\n"
+        + "\n".join(f"{name} = {value:.6g}" for name, value in signals),
     ]
     if asked.failure:
         parts.append(f"The last candidate for this file was not kept:\n{asked.failure}")

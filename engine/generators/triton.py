@@ -72,13 +72,12 @@ class TritonGenerator:
 
     def propose(self, asked: Asked) -> Candidate | None:
         """The sources of a sweep, cheapest first; None where there is nothing to turn."""
-        reading = read(asked.source)
-        if reading is None or not self.serves(asked):
+        if not self.serves(asked):
             return None
         if asked.prescription == PRECISION:
             return _candidate(asked, [with_dots(asked.source, "tf32")])
-        found = variants(reading, AXES[asked.prescription])
-        return _candidate(asked, [_held(source, asked.contract) for source in found])
+        reading = read(_held(asked.source, asked.contract))
+        return None if reading is None else _candidate(asked, variants(reading, AXES[asked.prescription]))
 
 
 def _held(source: str, contract: str) -> str:
@@ -91,7 +90,9 @@ def _candidate(asked: Asked, sources: Sequence[str | None]) -> Candidate | None:
     fresh = [source for source in dict.fromkeys(sources) if source is not None and source != asked.source]
     if not fresh:
         return None
-    return Candidate(sources=tuple(fresh[:MOST_SOURCES]), note=f"{asked.prescription}: {len(fresh[:MOST_SOURCES])} sources")
+    return Candidate(
+        sources=tuple(fresh[:MOST_SOURCES]), note=f"{asked.prescription}: {len(fresh[:MOST_SOURCES])} sources"
+    )
 
 
 def variants(reading: Reading, axes: Axes) -> list[str]:

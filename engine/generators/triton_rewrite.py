@@ -99,7 +99,7 @@ _COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
 # --- grids ------------------------------------------------------------------------------------------------------------
 
 
-def _language(reading: Reading, word: str) -> m.OrTypes:  # type: ignore[type-arg]
+def _language(reading: Reading, word: str) -> m.OneOf[m.Attribute]:
     """`tl.<word>` under every name that triton.language has in the source."""
     named = [m.Attribute(value=m.Name(name), attr=m.Name(word)) for name in sorted(reading.language)]
     named.append(m.Attribute(value=m.Attribute(value=m.Name("triton"), attr=m.Name("language")), attr=m.Name(word)))
@@ -118,7 +118,11 @@ def _axis(call: cst.CSTNode, reading: Reading) -> int | None:
 def _plain_grid(kernel: cst.FunctionDef, reading: Reading) -> bool:
     """Both axes are read, by literals, in a body of its own; no other jitted function of the source could read them besides."""
     axes = [axis for call in m.findall(kernel, m.Call()) if (axis := _axis(call, reading)) is not None]
-    called = [c.func.value for c in m.findall(kernel, m.Call(func=m.Name())) if isinstance(c, cst.Call) and isinstance(c.func, cst.Name)]
+    called = [
+        c.func.value
+        for c in m.findall(kernel, m.Call(func=m.Name()))
+        if isinstance(c, cst.Call) and isinstance(c.func, cst.Name)
+    ]
     hidden = any(_reads_grid(reading.kernels[name], reading) for name in called if name in reading.kernels)
     names = {node.value for node in m.findall(kernel, m.Name()) if isinstance(node, cst.Name)}
     launched = kernel.name.value in {kernel_of(launch) for launch in reading.launches}
@@ -147,7 +151,7 @@ class _Swizzle(cst.CSTTransformer):
         """The new order, computed before anything else in the kernel."""
         if not self._inside.pop() or not isinstance(updated_node.body, cst.IndentedBlock):
             return updated_node
-        tl = sorted(self._reading.language)[0]
+        tl = min(self._reading.language)
         sizes = f"{tl}.num_programs(1), {tl}.num_programs(0)"
         line = f"{_ROW}, {_COLUMN} = {tl}.swizzle2d({tl}.program_id(1), {tl}.program_id(0), {sizes}, {self._group})"
         first = cst.parse_statement(line + "\n")
@@ -191,7 +195,10 @@ class _Dots(cst.CSTTransformer):
                     argument = argument.with_changes(value=cst.Name(str(self._precision == "tf32")))
             elif name == "input_precision" or (not name and place == 3):
                 stated = True
-                plain = isinstance(argument.value, cst.SimpleString) and argument.value.evaluated_value in ("ieee", "tf32")
+                plain = isinstance(argument.value, cst.SimpleString) and argument.value.evaluated_value in (
+                    "ieee",
+                    "tf32",
+                )
                 argument = argument.with_changes(value=said) if plain else argument
             arguments.append(argument)
         call = updated_node.with_changes(args=arguments)

@@ -1,4 +1,4 @@
-"""Lists the kernels of one call in launch order: Triton's from its launcher, all of them from a captured CUDA graph."""
+"""Lists the kernels of one call in launch order: Triton's and the driver's from their launchers, all of them from a captured CUDA graph."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ import msgspec
 import torch
 
 from .device import AnyDevice
+from .driver_launches import driver_launches
 
 Blobs = tuple[tuple[str, bytes], ...]
 
 
 def record_launches(device: AnyDevice, call: Callable[[], Any]) -> tuple[bytes, Blobs]:
     """The `launches` artifact of a call, and the machine code and Triton IR that it refers to."""
-    with _triton_launches() as seen:
+    with _triton_launches() as seen, driver_launches(lambda kernel: seen.append((kernel, {}))):
         call()
         device.synchronize()
     blobs = {digest: blob for _, found in seen for digest, blob in found.items()}
-    triton_kernels = [kernel for kernel, _ in seen]
+    launched = [kernel for kernel, _ in seen]
     nodes = _graph_kernels(device, call)
-    kernels = triton_kernels if nodes is None else _merge(nodes, triton_kernels)
+    kernels = launched if nodes is None else _merge(nodes, [k for k in launched if k["language"] == "triton"])
     content = {"complete": nodes is not None, "kernels": kernels}
     return msgspec.json.encode(content), tuple(blobs.values())
 

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
@@ -52,11 +52,11 @@ class ModelServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: ModelServer  # type: ignore[assignment]
-
     def do_POST(self) -> None:
+        server = self.server
+        assert isinstance(server, ModelServer)
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        said = self.server.next(asked, self.headers.get("Authorization", ""))
+        said = server.next(asked, self.headers.get("Authorization", ""))
         time.sleep(said.silent_s)
         if said.refuses and said.refuses in asked:
             error = f"Unsupported parameter: '{said.refuses}'. Use 'max_completion_tokens' instead."
@@ -66,10 +66,8 @@ class _Handler(BaseHTTPRequestHandler):
         if said.status != 200:
             text = said.text or f"no, and your key is {self.headers.get('Authorization')}"
             return self._whole(said.status, {"error": {"message": text}}, said.headers)
-        try:
+        with suppress(BrokenPipeError, ConnectionResetError):  # the client has gone
             self._stream(said) if asked.get("stream") else self._whole(200, _completion(said), ())
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # the client has gone
         return None
 
     def _whole(self, status: int, content: dict[str, Any], headers: tuple[tuple[str, str], ...]) -> None:

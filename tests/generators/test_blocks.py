@@ -23,7 +23,9 @@ def both(text: str) -> tuple[str, str]:
 
 def test_b122_two_blocks_with_prose_between_are_two_blocks() -> None:
     """Never glued: the last that defines run is the answer."""
-    text = f"First:\n```python\nimport os\n{RUN}```\nBetter, since it does more:\n```python\nimport torch\n{RUN}```\nDone."
+    text = (
+        f"First:\n```python\nimport os\n{RUN}```\nBetter, since it does more:\n```python\nimport torch\n{RUN}```\nDone."
+    )
     assert both(text) == ("code", f"import torch\n{RUN}")
 
 
@@ -37,7 +39,14 @@ def test_b122_a_sketch_without_run_after_the_answer_is_not_the_answer() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "I cannot improve this kernel.", RUN, "`def run(x): return x`", f"```json\n{RUN}```", f"    ```\n{RUN}    ```"],
+    [
+        "",
+        "I cannot improve this kernel.",
+        RUN,
+        "`def run(x): return x`",
+        f"```json\n{RUN}```",
+        f"    ```\n{RUN}    ```",
+    ],
 )
 def test_b125_without_a_block_of_python_there_is_no_code(text: str) -> None:
     """Four spaces are a quotation; a whole file without a fence may be prose as well."""

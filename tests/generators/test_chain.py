@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from gpusolver.engine.cli import report_command, run_command
 from gpusolver.engine.generators import chain as chains
 from gpusolver.engine.generators import registry
 from gpusolver.engine.generators.base import Answer, Asked, Candidate, Generator
-from gpusolver.engine.generators.endpoint import Settings
-from gpusolver.engine.generators.llm import LlmGenerator
 from gpusolver.engine.recorded import RecordedExecutor
 from gpusolver.engine.registration import RunRequest, check_request
 from gpusolver.engine.run import Run
@@ -31,9 +31,20 @@ from gpusolver.events.reader import LedgerReader
 from gpusolver.events.writer import LedgerWriter
 from gpusolver.problems.contract import load
 from gpusolver.problems.sources import config_of, with_config, with_precision
+from gpusolver.projections.spending import spending
 from gpusolver.replay.verify import verify
 
-from ..engine.support import FakeExecutor, assert_verifies, cell_events, ignore, matmul_story, only, play, request, stored
+from ..engine.support import (
+    FakeExecutor,
+    assert_verifies,
+    cell_events,
+    ignore,
+    matmul_story,
+    only,
+    play,
+    request,
+    stored,
+)
 from .model_server import KEY, Said, serving
 
 TILED = next(v.source for v in load("kb_matmul_scalar").variants if v.prescription == "coalesce") or ""
@@ -192,7 +203,10 @@ def test_a_recorded_run_answers_a_chain_and_refuses_another(tmp_path: Path, monk
     kinds = [type(e).__name__ for e in cell_events(path, "on")]
     assert kinds == [type(e).__name__ for e in cell_events(again, "on")] and "SourcesSwept" in kinds
     assert_verifies(again)
-    with pytest.raises(BadInput, match="--generators: expected cuda, found catalogue"), LedgerWriter(tmp_path / "x.db") as ledger:
+    with (
+        pytest.raises(BadInput, match="--generators: expected cuda, found catalogue"),
+        LedgerWriter(tmp_path / "x.db") as ledger,
+    ):
         Run(ledger, executor, ignore).start(asked_for("catalogue"))
     executor.close()
 
@@ -203,13 +217,34 @@ def test_chains_that_cannot_be(names: tuple[str, ...]) -> None:
         check_request(asked_for(*names))
 
 
+def test_a_chain_on_the_command_line(tmp_path: Path) -> None:
+    """An unknown name, a model without a name, and a recording that has no such chain: words, exit 1, no file."""
+    ledger = tmp_path / "x.db"
+
+    def said(*words: str) -> str:
+        result = CliRunner(env={"OPENAI_MODEL": "", "OPENAI_API_KEY": ""}).invoke(
+            run_command, ["--problems", "kb_matmul_scalar", "--ledger", str(ledger), "--device", "recorded", *words]
+        )
+        assert result.exit_code == 1 and not ledger.exists(), result.output
+        return " ".join(result.output.split())
+
+    assert "expected some of catalogue, triton, module, cuda, llm; found magic" in said("--generators", "magic")
+    assert "expected catalogue, found catalogue,cuda" in said("--generators", "catalogue,cuda", "--seed", "0")
+    pytest.importorskip("openai")
+    assert "OPENAI_MODEL, found none" in said("--generators", "llm")
+
+
 # --- with a model behind it ------------------------------------------------------------------------------------------
 
 
-def modelled(monkeypatch: pytest.MonkeyPatch, url: str, **more: object) -> LlmGenerator:
+def modelled(monkeypatch: pytest.MonkeyPatch, url: str, **more: object) -> None:
+    """The chain's `llm` asks this URL and never sleeps."""
+    pytest.importorskip("openai")
+    from gpusolver.engine.generators.endpoint import Settings
+    from gpusolver.engine.generators.llm import LlmGenerator
+
     made = LlmGenerator(Settings(model="loopback", key=KEY, base_url=url, **more), lambda wait: None)  # type: ignore[arg-type]
     chained(monkeypatch, made)
-    return made
 
 
 def fenced(source: str) -> str:
@@ -222,13 +257,18 @@ def test_a_model_rewrites_and_the_ledger_holds_all_of_it(tmp_path: Path, monkeyp
     path = tmp_path / "ledger.db"
     with serving(Said("I would rather not."), Said(fenced(best))) as server:
         modelled(monkeypatch, server.url)
-        play(path, FakeExecutor(), asked_for("llm", rounds=2))
+        view = play(path, FakeExecutor(), asked_for("llm", rounds=2))
     events = cell_events(path, "on")
     first = only(events, GeneratorAsked)[0]
     assert [(e.status, e.completion_tokens) for e in first.exchanges] == [("no_code", 20), ("code", 20)]
     assert (first.outcome, first.model) == ("made", "loopback")
     assert text(path, only(events, KernelGenerated)[1].source) == best
     assert only(events, RoundJudged)[0].verdict == "FASTER"
+    row = spending(view)[0]
+    assert (row.generator, row.made, row.completion_tokens, row.cost_usd) == ("llm", 1, 20 * row.requests, None)
+    assert row.requests == sum(len(e.exchanges) for e in only(events, GeneratorAsked)) >= 2
+    shown = CliRunner().invoke(report_command, [str(path)]).output
+    assert "Generators beside the catalogue" in shown and str(row.prompt_tokens) in shown
     (registered,) = [r.event for r in stored(path) if isinstance(r.event, RunRegistered)]
     assert registered.environment["llm_model"] == "loopback" and KEY not in str(registered)
     assert_verifies(path)
@@ -259,7 +299,7 @@ def test_b128_a_429_for_ever_stops_the_run_which_goes_on_where_it_stopped(
     limited = Said(status=429, headers=(("Retry-After", "7"),))
     with serving(limited, limited, Said(fenced(best))) as server:
         modelled(monkeypatch, server.url, tries=2)
-        with pytest.raises(ToolFailed, match="rate_limited after 2 requests.*--resume"):
+        with pytest.raises(ToolFailed, match=r"rate_limited after 2 requests.*--resume"):
             play(path, FakeExecutor(), asked_for("llm", rounds=1))
         assert_verifies(path)
         modelled(monkeypatch, server.url, tries=2)
@@ -300,3 +340,51 @@ def test_answers_without_a_candidate_are_declined() -> None:
     problem = load("kb_matmul_scalar")
     asked = Asked(problem=problem, contract="fp32-strict", prescription="x", rule="", source="", signals={})
     assert answered(stub, asked) == Answer(candidate=None, outcome="declined", note="nothing to do")
+
+
+TABLE = """
+[[rule]]
+name = "always"
+version = 1
+tier = 1
+prescription = "fuse"
+metrics = []
+rationale = "made up"
+clauses = [{ signal = "time_us", op = ">", threshold = 0.0 }]
+gain = { form = "constant", cap = 2.0 }
+"""
+
+
+@pytest.mark.torch_cpu
+def test_a_model_on_loopback_and_the_real_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong kernel, then a right one: the gate refuses the first, whose reason and text are in the next prompt. The stand-in's
+    clock measures no GPU, so that the second verdict may be any."""
+    from gpusolver.engine import registration
+    from gpusolver.engine.local import LocalExecutor
+
+    table, path = tmp_path / "table.toml", tmp_path / "ledger.db"
+    table.write_text(TABLE)
+    few = msgspec.structs.replace(registration.STATISTICS, blocks=10, looks=(10,))
+    monkeypatch.setattr(registration, "STATISTICS", few)
+    right = 'import torch\n\nPRECISION = "ieee"\n\ndef run(x):\n    return torch.softmax(x, -1)\n'
+    asked = RunRequest(
+        problems=("kb_softmax",),
+        arms=("on",),
+        contracts=("fp32-strict",),
+        rounds=2,
+        rules=str(table),
+        generators=("llm",),
+    )
+    executor = LocalExecutor("cpu", limits_s={"gate": 60.0})
+    try:
+        with serving(Said(fenced(right.replace("-1)", "-1) * 2"))), Said(fenced(right))) as server:
+            modelled(monkeypatch, server.url)
+            with LedgerWriter(path) as ledger:
+                Run(ledger, executor, ignore).start(asked)
+            told = server.requests[1]["messages"][1]["content"]
+    finally:
+        executor.close()
+    first, second = only(cell_events(path, "on"), RoundJudged)
+    assert (first.verdict, first.reason) == ("AMBIGUOUS", "gate: wrong_result") and not second.reason.startswith("gate")
+    assert "wrong_result" in told and "torch.softmax(x, -1) * 2" in told
+    assert_verifies(path)

@@ -10,15 +10,17 @@ import pytest
 
 from gpusolver.engine.fork_client import ForkClient
 from gpusolver.engine.generators.base import Answer, Asked
-from gpusolver.engine.generators.endpoint import Settings, retry_after, settings
-from gpusolver.engine.generators.llm import LlmGenerator
 from gpusolver.events.artifacts import digest
 from gpusolver.events.errors import BadInput
 from gpusolver.problems.contract import load
 
 from .model_server import KEY, ModelServer, Said, serving
 
-openai = pytest.importorskip("openai")
+pytest.importorskip("openai")
+
+from gpusolver.engine.generators.endpoint import Settings, retry_after, settings
+from gpusolver.engine.generators.llm import LlmGenerator
+
 PROBLEM = load("kb_matmul_scalar")
 ASKED = Asked(
     problem=PROBLEM,
@@ -55,12 +57,25 @@ def test_a_proposal_streamed_with_its_tokens() -> None:
         answer = ask(server)
     assert answer.outcome == "made" and answer.candidate is not None and answer.candidate.sources == (SOURCE,)
     (exchange,) = answer.exchanges
-    assert (exchange.status, exchange.finish, exchange.prompt_tokens, exchange.completion_tokens) == ("code", "stop", 100, 20)
+    assert (exchange.status, exchange.finish, exchange.prompt_tokens, exchange.completion_tokens) == (
+        "code",
+        "stop",
+        100,
+        20,
+    )
     assert exchange.cost_usd is None and server.keys == [f"Bearer {KEY}"]
     (sent,) = server.requests
     assert sent["stream"] is True and sent["stream_options"] == {"include_usage": True} and sent["model"] == "loopback"
     said = sent["messages"][1]["content"]
-    for part in ("load_eff = 0.4167", "uncoalesced", "coalesce", PROBLEM.start.rstrip(), ASKED.failure, "H200", "fp32-strict"):
+    for part in (
+        "load_eff = 0.4167",
+        "uncoalesced",
+        "coalesce",
+        PROBLEM.start.rstrip(),
+        ASKED.failure,
+        "H200",
+        "fp32-strict",
+    ):
         assert part in said
     contents = {digest(content): content for _, content in answer.artifacts}
     assert json.loads(contents[exchange.prompt])["messages"] == sent["messages"]
@@ -108,7 +123,9 @@ def test_b125_prose_is_no_code_and_the_model_is_told_so() -> None:
         answer = ask(server)
     assert statuses(answer) == ["no_code", "code"]
     told = server.requests[1]["messages"]
-    assert [m["role"] for m in told] == ["system", "user", "assistant", "user"] and "no closed fenced" in told[3]["content"]
+    assert [m["role"] for m in told] == ["system", "user", "assistant", "user"] and "no closed fenced" in told[3][
+        "content"
+    ]
 
 
 def test_b125_prose_for_ever_ends_the_proposal() -> None:

@@ -21,23 +21,35 @@ from gpusolver.problems.sources import with_precision
 
 cst = pytest.importorskip("libcst")
 
-from gpusolver.engine.generators.triton import AXES, MOST_SOURCES, TritonGenerator, variants  # noqa: E402
-from gpusolver.engine.generators.triton_rewrite import swizzles, turned, with_dots  # noqa: E402
-from gpusolver.engine.generators.triton_source import read  # noqa: E402
+from gpusolver.engine.generators.triton import AXES, MOST_SOURCES, TritonGenerator, variants
+from gpusolver.engine.generators.triton_rewrite import swizzles, turned, with_dots
+from gpusolver.engine.generators.triton_source import read
 
 FREE = Path(__file__).parent / "free"
 FREE_SOURCES = {path.stem: path.read_text() for path in sorted(FREE.glob("*.py"))}
 OWN = {
     f"{name} {kind}": source
     for name in names()
-    for kind, source in (("start", load(name).start), *((str(v.file), v.source) for v in load(name).variants if v.source))
-    if "triton.jit" in source
+    for kind, source in (
+        ("start", load(name).start),
+        *((str(v.file), v.source) for v in load(name).variants if v.source),
+    )
+    if "triton.jit" in source and name != "matmul"  # whose tiled variant is that of kb_matmul_scalar, with other tiles
 }
 TRITON_SOURCES = OWN | FREE_SOURCES
+DIFFERENT = list({axes: name for name, axes in AXES.items()}.values())
+"""One prescription of each way to turn."""
+PAIRS = [(name, each) for name in FREE_SOURCES for each in DIFFERENT] + [
+    (name, each) for name in OWN for each in ("reduce_registers", "less_of_both", "remove_stall")
+]
 
 
-def propose(source: str, prescription: str, contract: str = "tf32-allowed", problem: str = "kb_matmul_scalar") -> tuple[str, ...]:
-    asked = Asked(problem=load(problem), contract=contract, prescription=prescription, rule="", source=source, signals={})
+def propose(
+    source: str, prescription: str, contract: str = "tf32-allowed", problem: str = "kb_matmul_scalar"
+) -> tuple[str, ...]:
+    asked = Asked(
+        problem=load(problem), contract=contract, prescription=prescription, rule="", source=source, signals={}
+    )
     found = TritonGenerator().propose(asked)
     return () if found is None else found.sources
 
@@ -48,8 +60,7 @@ def kept(source: str) -> Counter[tuple[int, str]]:
     return Counter((t.type, t.string) for t in tokens if t.type in (tokenize.COMMENT, tokenize.STRING))
 
 
-@pytest.mark.parametrize("prescription", AXES)
-@pytest.mark.parametrize("name", TRITON_SOURCES)
+@pytest.mark.parametrize(("name", "prescription"), PAIRS)
 def test_what_is_turned_parses_and_keeps_comments_and_strings(name: str, prescription: str) -> None:
     source = TRITON_SOURCES[name]
     made = propose(source, prescription)
@@ -64,7 +75,7 @@ def test_what_it_cannot_read_it_leaves_to_the_next(name: str) -> None:
     """Torch operations, prose, half a file, a kernel that nobody launches: None, whatever is prescribed."""
     lone = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, BLOCK: tl.constexpr):\n    tl.program_id(0)\n"
     for source in (load(name).eager, "I cannot improve this kernel.", "def run(x:\n", lone, "", "\x00"):
-        assert all(not propose(source, prescription) for prescription in (*AXES, "enable_tf32"))
+        assert all(not propose(source, prescription) for prescription in (*DIFFERENT, "enable_tf32"))
     assert not propose(load("kb_softmax").start, "fuse")
 
 
@@ -110,10 +121,15 @@ def test_the_swizzle_is_a_permutation_of_the_grid() -> None:
         within = linear % (group * size_j)
         return first + within % height, within // height
 
-    assert {swizzle2d(i, j, 5, 3, 2) for i in range(5) for j in range(3)} == {(i, j) for i in range(5) for j in range(3)}
+    assert {swizzle2d(i, j, 5, 3, 2) for i in range(5) for j in range(3)} == {
+        (i, j) for i in range(5) for j in range(3)
+    }
     text = next(t for t in propose(load("kb_matmul_scalar").start, "keep_in_l2") if "swizzle2d" in t)
     line = next(line for line in text.splitlines() if "swizzle2d" in line)
-    assert re.search(r"tl\.swizzle2d\(tl\.program_id\(1\), tl\.program_id\(0\), tl\.num_programs\(1\), tl\.num_programs\(0\), \d+\)", line)
+    assert re.search(
+        r"tl\.swizzle2d\(tl\.program_id\(1\), tl\.program_id\(0\), tl\.num_programs\(1\), tl\.num_programs\(0\), \d+\)",
+        line,
+    )
     assert "rows = swizzled_column * BLOCK_M" in text and "cols = swizzled_row * BLOCK_N" in text
 
 
@@ -133,8 +149,8 @@ def test_a_grid_that_others_read_or_of_one_axis_is_not_swizzled(name: str) -> No
     assert reading is not None and not swizzles(reading)
 
 
-@given(st.sampled_from(sorted(TRITON_SOURCES)), st.sampled_from(sorted(AXES)), st.data())
-@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(TRITON_SOURCES)), st.sampled_from(DIFFERENT), st.data())
+@settings(max_examples=12, deadline=None)
 def test_turning_is_idempotent_and_can_be_taken_back(name: str, prescription: str, data: st.DataObject) -> None:
     """The same values on the turned source change nothing; the old values give the old text back, but for a keyword added."""
     reading = read(TRITON_SOURCES[name])
@@ -147,21 +163,17 @@ def test_turning_is_idempotent_and_can_be_taken_back(name: str, prescription: st
     if [k.name for k in once.knobs] == [k.name for k in reading.knobs]:
         assert turned(once, values) == once.module.code
         assert turned(once, {p: reading.knobs[p].value for p in places}) == reading.module.code
-    assert variants(reading, AXES[prescription]) == variants(reading, AXES[prescription])
+    assert all(text != reading.module.code for text in variants(reading, AXES[prescription]))
 
 
-def dots(source: str) -> list[str]:
-    """What each tl.dot says of its precision."""
-    calls = re.findall(r"\.dot\((.*)\)", source)
-    return [said.group(1) if (said := re.search(r'input_precision=(\w+|"\w+")|allow_tf32=\w+', call)) else "" for call in calls]
-
-
-@pytest.mark.parametrize("prescription", AXES)
+@pytest.mark.parametrize("prescription", DIFFERENT)
 def test_the_strict_contract_never_gets_tf32(prescription: str) -> None:
     """A dot that says nothing is Triton's TF32: under the strict contract each candidate says ieee, or takes it from the line."""
-    for name, source in TRITON_SOURCES.items():
+    for name, source in ((name, source) for name, source in TRITON_SOURCES.items() if ".dot(" in source):
         for text in propose(source, prescription, "fp32-strict"):
-            assert "tf32" not in re.sub(r"#.*|\"\"\".*?\"\"\"|allow_tf32=False", "", text, flags=re.DOTALL).lower(), name
+            assert "tf32" not in re.sub(r"#.*|\"\"\".*?\"\"\"|allow_tf32=False", "", text, flags=re.DOTALL).lower(), (
+                name
+            )
             for call in re.findall(r"(?:tl|L)\.dot\(.*", text):
                 assert 'input_precision="ieee"' in call or "INPUT_PRECISION" in call or "allow_tf32=False" in call, name
     assert not propose(FREE_SOURCES["dots"], "enable_tf32", "fp32-strict")
@@ -217,18 +229,20 @@ def test_what_is_turned_computes_the_right_answer(executor: object, name: str) -
     """Of every prescription the first and the last source, each once, by the real gate; and all that the strict contract allows."""
     source, problem = TRITON_SOURCES[name], OF_PROBLEM[name]
     chosen = dict[str, None]()
-    for prescription in AXES:
+    for prescription in DIFFERENT:
         made = propose(source, prescription, "fp32-strict", problem)
         chosen |= dict.fromkeys([*made[:1], *made[-1:]])
     assert chosen or "start" in name
-    for text in list(chosen)[:14]:
+    scalar = name == "kb_matmul_scalar start"  # ten seconds each under the interpreter
+    for text in list(chosen)[: 4 if scalar else 10]:
         assert gated(executor, text, problem, "fp32-strict") == ("passed", "within limits"), text
 
 
 @pytest.mark.torch_cpu
-def test_a_whole_run_on_the_stand_in(executor: object, tmp_path: Path) -> None:
+def test_a_whole_run_on_the_stand_in(executor: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule of a made-up table prescribes `hide_latency`, which no catalogue has: one sweep, one candidate, one verdict, and the
     verifier agrees. The CPU's clock says nothing of a GPU."""
+    from gpusolver.engine import registration
     from gpusolver.engine.registration import RunRequest
     from gpusolver.engine.run import Run
     from gpusolver.events.model import GeneratorAsked, KernelGated, SourcesSwept
@@ -243,8 +257,15 @@ def test_a_whole_run_on_the_stand_in(executor: object, tmp_path: Path) -> None:
         "gain = { form = \"constant\", cap = 2.0 }\n"
     )  # fmt: skip
     path = tmp_path / "ledger.db"
+    few = msgspec.structs.replace(registration.STATISTICS, blocks=10, looks=(10,))
+    monkeypatch.setattr(registration, "STATISTICS", few)
     asked = RunRequest(
-        problems=("kb_softmax",), arms=("on",), contracts=("fp32-strict",), rounds=1, rules=str(table), generators=("catalogue", "triton")
+        problems=("kb_softmax",),
+        arms=("on",),
+        contracts=("fp32-strict",),
+        rounds=1,
+        rules=str(table),
+        generators=("catalogue", "triton"),
     )
     with LedgerWriter(path) as ledger:
         Run(ledger, executor, ignore).start(asked)  # type: ignore[arg-type]
@@ -256,7 +277,14 @@ def test_a_whole_run_on_the_stand_in(executor: object, tmp_path: Path) -> None:
 
 
 def test_what_is_asked_is_not_changed() -> None:
-    asked = Asked(problem=load("kb_softmax"), contract="fp32-strict", prescription="tile", rule="", source=OWN["kb_softmax start"], signals={})
+    asked = Asked(
+        problem=load("kb_softmax"),
+        contract="fp32-strict",
+        prescription="tile",
+        rule="",
+        source=OWN["kb_softmax start"],
+        signals={},
+    )
     before = msgspec.structs.asdict(asked)
     TritonGenerator().propose(asked)
     assert msgspec.structs.asdict(asked) == before

@@ -77,7 +77,11 @@ def chained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chains, "opened", lambda names: {"triton": Sweeps(), "llm": Answers()})
         asked = request("on", rounds=3)
-        play(path, FakeExecutor(), type(asked)(problems=asked.problems, arms=("on",), rounds=3, generators=("triton", "llm")))
+        play(
+            path,
+            FakeExecutor(),
+            type(asked)(problems=asked.problems, arms=("on",), rounds=3, generators=("triton", "llm")),
+        )
     return path
 
 
@@ -93,7 +97,11 @@ def kinds(path: Path, upto: int | None = None) -> set[str]:
 def test_the_ledger_is_clean_and_says_what_is_not_checked(ledger: Path) -> None:
     report = verify(ledger, True)
     assert report.findings == ()
-    told = [e.kind for e in lines(ledger) if "/" in e.stream and e.kind not in ("KernelGated", "Profiled", "NoiseFloorMeasured")]
+    told = [
+        e.kind
+        for e in lines(ledger)
+        if "/" in e.stream and e.kind not in ("KernelGated", "Profiled", "NoiseFloorMeasured")
+    ]
     assert told[:15] == [
         "RoundAttempted", "KernelGenerated",
         "RoundAttempted", "RuleFired", "GeneratorAsked", "GeneratorAsked", "PrescriptionUnserved",
@@ -172,6 +180,19 @@ def a_sweep_of_anothers(events: list[Line], path: Path) -> None:
     first(events, "SourcesSwept").body["generator"] = "llm"
 
 
+def a_sweep_is_dropped(events: list[Line], path: Path) -> None:
+    """And with it what else was tried."""
+    events.remove(first(events, "SourcesSwept"))
+
+
+def a_sweep_is_cut(events: list[Line], path: Path) -> None:
+    first(events, "GeneratorAsked", outcome="made").body["sources"] = 2
+
+
+def sources_of_who_declined(events: list[Line], path: Path) -> None:
+    first(events, "GeneratorAsked", outcome="declined").body["sources"] = 1
+
+
 def a_sweep_that_nobody_offered(events: list[Line], path: Path) -> None:
     at = events.index(first(events, "SourcesSwept"))
     events[at - 1].body["outcome"] = "declined"
@@ -233,6 +254,9 @@ FORGERIES: list[tuple[Callable[[list[Line], Path], list[Line] | None], str]] = [
     (no_choice, "sweep"),
     (a_sweep_with_the_incumbent, "sweep"),
     (a_sweep_of_anothers, "sweep"),
+    (a_sweep_is_dropped, "generated source"),
+    (a_sweep_is_cut, "sweep"),
+    (sources_of_who_declined, "generated source"),
     (a_sweep_that_nobody_offered, "sweep"),
     (a_candidate_by_another, "generated source"),
     (a_file_out_of_nowhere, "generated source"),
@@ -253,5 +277,8 @@ def test_a_forgery_is_found(ledger: Path, forgery: Callable[[list[Line], Path], 
 
 
 def test_an_answer_that_is_not_there_is_missed(ledger: Path) -> None:
-    rewrite(ledger, lambda events: first(events, "GeneratorAsked", generator="llm").body["exchanges"][0].update(prompt="0" * 64))
+    rewrite(
+        ledger,
+        lambda events: first(events, "GeneratorAsked", generator="llm").body["exchanges"][0].update(prompt="0" * 64),
+    )
     assert "artifact missing" in kinds(ledger)
