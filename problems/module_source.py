@@ -69,6 +69,8 @@ _REFERENCE = '''
 # State that is all one value as built (weights of a norm, biases): a draw adds up to 0.1, so that no kernel may leave it out.
 _CONSTANT = {constant}
 OUTPUT_DTYPE = "{dtype}"
+# Where the file's own inputs would come out as they went in (a ReLU of numbers above 0), they are spread around 0.
+_SPREAD = {spread}
 _DRAWN = {{}}
 
 
@@ -83,6 +85,8 @@ def inputs(shape, generator, device):
     with _torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), _torch.device(device):
         _torch.manual_seed(seed)
         given = [value.detach() for position, value in enumerate(get_inputs()) if position not in _FIXED]
+        if _SPREAD:
+            given = [4 * (value - value.mean()) if value.is_floating_point() else value for value in given]
         state = []
         for name, value in zip(_STATE, _DRAWN[device]):
             if name in _CONSTANT:
@@ -116,7 +120,10 @@ def reference(*tensors):
 
 
 class ModuleCall(msgspec.Struct, frozen=True, kw_only=True):
-    """How a module is called: number of tensors, other arguments by position (Python literals), names of the state, what is in eval mode."""
+    """How a module is called: number of tensors, other arguments by position (Python literals), names of the state, what is in eval mode.
+
+    `constant`, `dtype` and `spread` are of the reference alone.
+    """
 
     tensors: int
     fixed: dict[int, object] = {}
@@ -124,6 +131,7 @@ class ModuleCall(msgspec.Struct, frozen=True, kw_only=True):
     constant: tuple[str, ...] = ()
     eval: str = "nothing"
     dtype: str = "float32"
+    spread: bool = False
 
 
 def spec(user: str, call: ModuleCall) -> str:
@@ -141,7 +149,7 @@ def eager(user: str, call: ModuleCall) -> str:
 
 def reference(user: str, call: ModuleCall) -> str:
     """The reference file."""
-    return spec(user, call) + _REFERENCE.format(constant=_names(call.constant), dtype=call.dtype)
+    return spec(user, call) + _REFERENCE.format(constant=_names(call.constant), dtype=call.dtype, spread=call.spread)
 
 
 def _names(names: tuple[str, ...]) -> str:

@@ -17,7 +17,9 @@ from .rounding import Traffic
 
 _BATCH = re.compile(r"batch", re.IGNORECASE)
 # Numbers that say what a module does, not how much of it.
-_KEPT = re.compile(r"kernel|stride|pad|dilat|group|layer|head|class|axis|ratio|factor|scale", re.IGNORECASE)
+_KEPT = re.compile(
+    r"kernel|stride|pad|dilat|group|n(?:um)?_layer|n(?:um)?_head|heads|classes|axis|ratio|factor|scale", re.IGNORECASE
+)
 _LEAST_BATCH, _LEAST = 2, 16
 # So many times over the budget is slow, and no reason to refuse.
 _BEARABLE = 64.0
@@ -85,13 +87,20 @@ def _halved(
     alike = {each: half for each, value in values.items() if value == values[knob]}
     for changed in ({knob: half}, alike):
         tried = {**values, **changed}
-        try:
-            then = cost(load(with_values(text, tried), "scaled"))
-        except Exception:
+        then = _cost_or_none(load, with_values(text, tried))
+        if then is None:
             continue
         if then.excess(budget) < now.excess(budget) or then.moved < now.moved:
             return tried, then
     return None
+
+
+def _cost_or_none(load: Callable[[str, str], ModuleType], text: str) -> Cost | None:
+    """The cost of a text, None where its sizes do not go together."""
+    try:
+        return cost(load(text, "scaled"))
+    except Exception:
+        return None
 
 
 def _next(values: dict[Knob, int], stuck: set[Knob]) -> Knob | None:

@@ -156,3 +156,20 @@ def get_init_inputs():
     return []
 '''
 )
+CLIPPED = (
+    HEAD
+    + '''
+class Model(nn.Module):
+    """Of numbers between 0 and 1 it changes none."""
+    def forward(self, x):
+        return F.hardtanh(x)
+
+batch_size = 16
+
+def get_inputs():
+    return [torch.rand(batch_size, 40)]
+
+def get_init_inputs():
+    return []
+'''
+)

@@ -1,0 +1,98 @@
+"""A user's file as a problem, on the CPU: how it is called, what is refused, and that its own start passes its gate."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.torch_cpu
+
+from gpusolver.engine.local import LocalExecutor
+from gpusolver.events.errors import BadInput
+from gpusolver.problems.contract import Problem
+from gpusolver.problems.imported import import_file
+from gpusolver.problems.probing import CPU
+
+from . import modules
+from .gating import gated
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[LocalExecutor]:
+    found = LocalExecutor("cpu")
+    yield found
+    found.close()
+
+
+def imported(folder: Path, text: str, name: str = "mine") -> Problem:
+    path = folder / f"{name}.py"
+    path.write_text(text)
+    return import_file(path, "cpu", CPU)
+
+
+@pytest.mark.parametrize(
+    "name", ["CHAIN", "IN_TRAINING", "IN_EVAL", "ATTENTION", "LARGEST", "DROPPING", "MASKED", "LOSS", "CLIPPED"]
+)
+def test_a_module_passes_its_own_gate(tmp_path: Path, executor: LocalExecutor, name: str) -> None:
+    problem = imported(tmp_path, getattr(modules, name))
+    assert gated(executor, problem, problem.start, "fp32-strict") == ("passed", "within limits")
+
+
+def test_a_dropped_bias_is_found_although_the_module_builds_it_as_zeros(
+    tmp_path: Path, executor: LocalExecutor
+) -> None:
+    text = modules.CHAIN.replace("self.scale = scale", "self.scale = scale\n        nn.init.zeros_(self.linear.bias)")
+    problem = imported(tmp_path, text)
+    without = problem.start.replace("self.linear(x)", "F.linear(x, self.linear.weight)")
+    assert gated(executor, problem, without, "bf16-allowed")[0] == "wrong_result"
+
+
+def test_rounded_operands_pass_where_tf32_is_allowed_and_nowhere_else(tmp_path: Path, executor: LocalExecutor) -> None:
+    """Operands cut to TF32's ten bits by masking, in IEEE arithmetic: what a tensor core does to them."""
+    problem = imported(tmp_path, modules.CHAIN)
+    cut = "lambda v: (v.view(torch.int32) & -8192).view(torch.float32)"
+    source = problem.start.replace(
+        "self.linear(x)", f"F.linear(({cut})(x), ({cut})(self.linear.weight), self.linear.bias)"
+    )
+    assert gated(executor, problem, source, "fp32-strict")[0] == "wrong_precision"
+    assert gated(executor, problem, source, "tf32-allowed")[0] == "passed"
+
+
+def test_sizes_are_halved_in_the_text_and_the_change_is_said(tmp_path: Path) -> None:
+    problem = imported(tmp_path, modules.CHAIN)
+    toml = problem.files["problem.toml"].decode()
+    batch, width = tomllib.loads(toml)["shape"].values()
+    assert (batch, width) == (2, 512)  # 1 MiB of weights: within 2 MiB
+    assert "# Changed: batch_size 4096 -> 2" in toml
+    assert "width = 512" in problem.start
+    assert problem.files["original.py"].decode() == modules.CHAIN
+
+
+def test_counts_are_minima(tmp_path: Path) -> None:
+    """2 x 512 by 512 x 512: 2 * 2 * 512^2 FLOP; x, weight, bias and answer once, in fp32."""
+    problem = imported(tmp_path, modules.CHAIN)
+    assert problem.flops == 2 * 2 * 512 * 512
+    assert problem.min_bytes == 4 * (2 * 512 + 512 * 512 + 512 + 2 * 512)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (modules.PAIR, "expected one tensor as the answer, found tuple of 2"),
+        (modules.CHAIN.replace("class Model(", "class Net("), "expected the names inputs, reference, run"),
+        (modules.CHAIN.replace("self.linear(x)", "self.linaer(x)"), "AttributeError"),
+        (modules.CHAIN + "\nrun = 3\n", "gpusolver puts run into the file"),
+        (modules.CHAIN.replace("[torch.rand(batch_size, width)]", "[[torch.rand(3)]]"), "found list at 0"),
+        ("def broken(:\n", "expected a Python file"),
+        (modules.CHAIN.replace("+ 0.5", "+ torch.rand(1)"), "another answer at a second call"),
+    ],
+)
+def test_what_cannot_be_a_problem_is_refused_with_the_reason(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(BadInput) as refusal:
+        imported(tmp_path, text)
+    assert said in str(refusal.value)
+    assert "mine.py" in str(refusal.value)

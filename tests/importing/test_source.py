@@ -1,0 +1,110 @@
+"""What the importer does to text, by hand: numbers that may be halved, limits from errors, names of problems. No torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpusolver.events.errors import BadInput
+from gpusolver.problems.imported import find, name_of
+from gpusolver.problems.knobs import knobs, with_values
+from gpusolver.problems.limits import EXACT, Seen, limits, stated
+
+TEXT = """N = 8 * 1024
+shape = (4, N, 512)
+height = width = 128
+a, b = 3, 2 ** 4
+scale = 0.5
+flag = True
+def f():
+    inner = 9
+"""
+
+
+def test_whole_numbers_of_the_top_level_and_no_others() -> None:
+    found = {knob.name: knob.value for knob in knobs(TEXT)}
+    assert found == {"N": 8192, "shape_0": 4, "shape_2": 512, "height.width": 128, "a": 3, "b": 16}
+
+
+def test_numbers_are_replaced_where_they_stand_and_nothing_else_changes() -> None:
+    by_name = {knob.name: knob for knob in knobs("é = 1.5\n" + TEXT)}
+    changed = with_values("é = 1.5\n" + TEXT, {by_name["N"]: 64, by_name["shape_2"]: 7, by_name["b"]: 8})
+    expected = TEXT.replace("8 * 1024", "64").replace("512", "7").replace("2 ** 4", "8")
+    assert changed == "é = 1.5\n" + expected
+
+
+def seen(fp32: float, tf32: float = 0.0, bf16: float = 0.0, peak: float = 3.0, whole: bool = False) -> Seen:
+    one, other = (tf32, 5 * tf32), (bf16, 5 * bf16)
+    return Seen(fp32=(fp32, 5 * fp32), tf32=one, bf16=other, tf32_worst=one, bf16_worst=other, peak=peak, whole=whole)
+
+
+def test_without_a_product_all_contracts_allow_the_same() -> None:
+    found = limits(seen(1e-7))
+    assert [found[c].rel_l2 for c in ("fp32-strict", "tf32-allowed", "bf16-allowed")] == [2e-5, 2e-5, 2e-5]
+
+
+def test_a_product_puts_each_limit_between_its_precision_and_the_next() -> None:
+    """Of normal operands: fp32 3e-7, TF32 2.9e-4, bf16 2.4e-3, as in the hand-made matrix problems."""
+    found = limits(seen(3e-7, 2.9e-4, 2.4e-3))
+    assert found["fp32-strict"].rel_l2 == 2e-5
+    # hardware that cuts TF32 operands shows 7e-4
+    assert found["tf32-allowed"].rel_l2 == pytest.approx(1.45e-3)
+    assert 7e-4 < found["tf32-allowed"].rel_l2 < 2.4e-3
+    assert found["bf16-allowed"].rel_l2 == pytest.approx(1.2e-2)
+    assert found["tf32-allowed"].max_rms == pytest.approx(10 * 1.45e-3)
+
+
+def test_strict_refuses_tf32_where_that_is_better_than_usual() -> None:
+    assert limits(seen(1e-8, 1.6e-5, 1e-4))["fp32-strict"].rel_l2 == pytest.approx(8e-6)
+
+
+def test_an_answer_with_a_large_peak_may_be_off_there_in_proportion() -> None:
+    assert limits(seen(1e-7, peak=100.0))["fp32-strict"].max_rms == pytest.approx(200 * 2e-5)
+
+
+def test_whole_numbers_must_be_equal() -> None:
+    assert set(limits(seen(0.0, whole=True)).values()) == {EXACT}
+
+
+def test_a_module_that_fp32_cannot_compute_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"relative error of 0\.3"):
+        limits(seen(0.3))
+
+
+@pytest.mark.parametrize("pair", [None, (1.0, 2.0), (1e-5,), (1e-5, 0.0), "x"])
+def test_limits_of_a_users_file_are_a_pair_for_each_contract(pair: object) -> None:
+    with pytest.raises(BadInput, match="LIMITS: expected 'tf32-allowed'"):
+        stated({"fp32-strict": (1e-5, 1e-4), "tf32-allowed": pair, "bf16-allowed": (1e-5, 1e-4)})
+
+
+def clone(tmp_path: Path) -> Path:
+    folder = tmp_path / "KernelBench" / "level1"
+    folder.mkdir(parents=True)
+    for name in ("1_First.py", "2_Second_.py", "10_Tenth.py", "notes.txt"):
+        (folder / name).write_text("")
+    return tmp_path
+
+
+def test_files_of_a_clone_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    found = find("kernelbench:level1", clone(tmp_path))
+    assert [path.name for path in found] == ["1_First.py", "2_Second_.py", "10_Tenth.py"]
+    (second,) = find("kernelbench:level1/2", tmp_path / "KernelBench")
+    assert name_of(second) == "kernelbench.level1.2_Second"
+
+
+@pytest.mark.parametrize(
+    ("word", "given", "said"),
+    [
+        ("kernelbench:level1/3", True, "expected one of 1 to 10, found '3'"),
+        ("kernelbench:level7/3", True, "expected a folder KernelBench/level7"),
+        ("kernelbench:../1", True, "expected a folder KernelBench/.."),
+        ("kernelbench:level1/3", False, "expected --kernelbench DIR"),
+        ("absent.py", False, "gpusolver new absent writes one"),
+    ],
+)
+def test_what_is_not_there_is_said(tmp_path: Path, word: str, given: bool, said: str) -> None:
+    root = clone(tmp_path)
+    with pytest.raises(BadInput) as refusal:
+        find(word, root if given else None)
+    assert said in str(refusal.value)
