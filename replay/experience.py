@@ -52,6 +52,10 @@ def check_experience(ledger: str, given: str | None) -> tuple[list[Finding], lis
         if source is None:
             notes.append(f"{name}: the ledger that it learnt from was not read; name it with --experience")
             continue
+        if source != ledger:
+            notes.append(
+                f"{name}: learnt from another ledger, whose own events were taken as they stand: verify it, too"
+            )
         with findings.derivation(seq, "experience"), Side(Path(source), learnt.events) as other:
             _check(run, registered.seed, learnt, other, findings)
     return findings.all, notes
