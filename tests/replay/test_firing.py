@@ -59,7 +59,7 @@ PATIENCE = 4
 NEW = Policy(credible_num=19, credible_den=20, patience=PATIENCE, order="value")
 OLD = Policy(credible_num=19, credible_den=20)
 SOURCES = ("start", "k1", "k2")
-SIGNALS = tuple("time_us load_eff occupancy share".split())
+SIGNALS = ("time_us", "load_eff", "occupancy", "share")
 BARE = Chip(name="no data sheet", compute_capability="9.9", peaks_tflops={}, dram_gbps=0.0)
 ZERO = Chip(name="zeros", compute_capability="9.9", peaks_tflops={"fp32": 0.0, "tf32": 0.0}, dram_gbps=1.0)
 EXTREMES = (0.0, -0.0, 5e-324, sys.float_info.max, -sys.float_info.max, 0.5, math.nextafter(0.5, 1), 1.0, 64.0, -3.0)
@@ -150,7 +150,7 @@ def plays(draw: st.DrawFn, arms: tuple[str, ...] = ("on",)) -> Play:
     return Play(
         draw(tables()),
         draw(st.sampled_from((A100, H200, RTX3090, T4, BARE, ZERO))),
-        {source: draw(vectors) for source in SOURCES},
+        {source: {str(name): x for name, x in draw(vectors).items()} for source in SOURCES},
         draw(st.lists(st.tuples(verdicts, st.booleans()), min_size=1, max_size=12)),
         draw(st.sampled_from(arms)),
     )
