@@ -38,14 +38,12 @@ _MOST_FINDINGS = 50
 @click.option(
     "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes for a check without --verify."
 )
-@click.option(
-    "--experience", metavar="LEDGER", help="The ledger that a run's table was learnt from, to derive that again."
-)
+@click.option("--experience", metavar="LEDGER", multiple=True, help="A ledger that a run learnt from; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Write the whole report as JSON.")
 @click.pass_context
 def replay_command(
     context: click.Context, ledger: str, deep: bool, head: str | None, checkpoints: tuple[str, ...], vkey: str | None,
-    origin: str | None, file_digest: str | None, played: str | None, experience: str | None, jobs: int, as_json: bool,
+    origin: str | None, file_digest: str | None, played: str | None, experience: tuple[str, ...], jobs: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Replay LEDGER: check its chain and artifacts, print its rules, rounds, claims and examinations.
 
@@ -67,7 +65,7 @@ def replay_command(
     context.exit(1 if report.findings else 0)
 
 
-def _with_experience(report: Report, ledger: str, experience: str | None) -> Report:
+def _with_experience(report: Report, ledger: str, experience: tuple[str, ...]) -> Report:
     findings, notes = check_experience(ledger, experience)
     found = sorted((*report.findings, *findings), key=lambda finding: finding.seq)
     return msgspec.structs.replace(report, findings=tuple(found), notes=(*report.notes, *notes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -29,10 +29,10 @@ from .side import Side, ended, script
 LEARNT = (RuleSeeded, RuleProposed, RuleAdmitted, EvidenceCarried)
 
 
-def check_experience(ledger: str, given: str | None) -> tuple[list[Finding], list[str]]:
+def check_experience(ledger: str, given: Sequence[str]) -> tuple[list[Finding], list[str]]:
     """Findings on every run of the ledger that learnt from another, and notes on those whose ledger was not to be had.
 
-    `given` is the path of that ledger; without it the ledger itself is looked at, whose own earlier runs may be meant.
+    `given` are the paths of such ledgers; the ledger itself is looked at first, whose own earlier runs may be meant.
     """
     findings, notes = Findings(), list[str]()
     with Side(Path(ledger), None) as side:
@@ -46,15 +46,27 @@ def check_experience(ledger: str, given: str | None) -> tuple[list[Finding], lis
         seq, registered = run.registered
         learnt = run.registered[1].experience
         assert not isinstance(learnt, UnsetType)
-        source = given
-        if source is None and learnt.events < seq and heads.get(learnt.events) == learnt.head:
-            source = ledger
+        own = learnt.events < seq and heads.get(learnt.events) == learnt.head
+        source = ledger if own else _named(learnt, given)
         if source is None:
             notes.append(f"{name}: the ledger that it learnt from was not read; name it with --experience")
             continue
+        if source != ledger:
+            notes.append(
+                f"{name}: learnt from another ledger, whose own events were taken as they stand: verify it, too"
+            )
         with findings.derivation(seq, "experience"), Side(Path(source), learnt.events) as other:
             _check(run, registered.seed, learnt, other, findings)
     return findings.all, notes
+
+
+def _named(learnt: Experience, given: Sequence[str]) -> str | None:
+    """Of the ledgers given the one with that head, else the first: that it is another one is then a finding."""
+    for path in given:
+        with Side(Path(path), learnt.events) as other:
+            if [row.hash for row in other.rows() if row.seq == learnt.events] == [learnt.head]:
+                return path
+    return given[0] if given else None
 
 
 def _check(run: RunEvents, seed: int, learnt: Experience, other: Side, findings: Findings) -> None:

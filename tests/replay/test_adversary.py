@@ -393,6 +393,19 @@ CHANGES: list[tuple[Change, str]] = [
     (registered(statistics__floor_multiple=-1.0), "registration"),
     (registered(policy__credible_num=-1), "registration"),
     (registered(max_rounds=0), "registration"),
+    (registered(policy={"credible_num": 19, "credible_den": 20, "patience": 0}), "registration"),
+    (registered(shares=False), "registration"),
+    (registered(experience={"head": "0" * 63, "events": 9, "proposing": None}), "registration"),
+    (
+        registered(
+            experience={
+                "head": "0" * 64,
+                "events": 9,
+                "proposing": {"support": 0, "purity_num": 3, "purity_den": 4},
+            }
+        ),
+        "registration",
+    ),
     (accepts_anything, "registration"),
     (claims(at_least=0.0), "registration"),
     (claims(decimals=7), "registration"),

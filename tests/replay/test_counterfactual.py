@@ -105,6 +105,15 @@ def test_a_file_of_parameters(clean: Path, tmp_path: Path) -> None:
     assert short.played.end == "rounds exhausted"
 
 
+def test_a_patience_passes_over_what_does_nothing(clean: Path, tmp_path: Path) -> None:
+    """With a patience of 2 the inert flag has two rounds on the start, then the tiles are asked: two rounds fewer than by retiring."""
+    file = tmp_path / "short.toml"
+    file.write_text("evolves = true\npatience = 2\n")
+    cell = played(clean, str(file))[CELL.format("on", 1)]
+    assert rules(cell)[:4] == ["tf32", "tf32", "tiles", "tf32"] and cell.parted == 3
+    assert cell.played.time_us == pytest.approx(45, rel=1e-3)  # the same kernel in the end
+
+
 def eager(path: Path) -> Path:
     """The same device and arms, registered and played by the engine with a bound of 7/8."""
     with LedgerWriter(path) as ledger:

@@ -113,7 +113,7 @@ def test_a_clause_that_separates_is_proposed_and_admitted(tmp_path: Path) -> Non
     carried = {(e.rule, e.rule_version): e for e in found.events if isinstance(e, EvidenceCarried)}
     assert (len(carried["coalesce", 1].helped), len(carried["coalesce", 1].failed)) == (5, 5)
     assert (len(carried["coalesce", 2].helped), carried["coalesce", 2].failed) == (5, ())
-    assert check_experience(str(written(tmp_path / "new.db", found)), str(tmp_path / "old.db")) == ([], [])
+    assert check_experience(str(written(tmp_path / "new.db", found)), [str(tmp_path / "old.db")])[0] == []
 
 
 def test_the_admitted_rule_saves_the_rounds_of_the_next_problem(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_proposal_that_would_lose_a_gain_is_not_admitted(tmp_path: Path) -> No
     (proposal,) = [event for event in found.events if isinstance(event, RuleProposed)]
     assert proposal.shadow.lost_successes == 1
     assert not [event for event in found.events if isinstance(event, RuleAdmitted)]
-    assert check_experience(str(written(tmp_path / "new.db", found)), str(tmp_path / "old.db")) == ([], [])
+    assert check_experience(str(written(tmp_path / "new.db", found)), [str(tmp_path / "old.db")])[0] == []
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_gains_that_no_rule_explains_give_a_rule(tmp_path: Path) -> None:
     assert (proposal.parent, proposal.shadow.kept_successes, proposal.shadow.kept_failures) == (None, 2, 0)
     carried = [event for event in found.events if isinstance(event, EvidenceCarried)]
     assert [(event.rule, len(event.helped), event.failed) for event in carried] == [("unexplained_p", 5, ())]
-    assert check_experience(str(written(tmp_path / "new.db", found)), str(path)) == ([], [])
+    assert check_experience(str(written(tmp_path / "new.db", found)), [str(path)])[0] == []
 
 
 # --- what is carried --------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_both_sides_learn_the_same(story: Story, arm: str, seed: int, bounds: Pr
     with tempfile.TemporaryDirectory() as folder:
         path = ledger(Path(folder) / "old.db", story, arm=arm)
         found = learn(path, bounds, seed)
-        assert check_experience(str(written(Path(folder) / "new.db", found, seed)), str(path)) == ([], [])
+        assert check_experience(str(written(Path(folder) / "new.db", found, seed)), [str(path)])[0] == []
 
 
 def test_whatever_is_changed_is_found(tmp_path: Path) -> None:
@@ -263,17 +263,18 @@ def test_whatever_is_changed_is_found(tmp_path: Path) -> None:
         "order": (*events[1::-1], *events[2:]),
     }
     for what, changed in forged.items():
-        findings, _ = check_experience(str(written(tmp_path / f"{what}.db", found, events=changed)), str(path))
+        findings, _ = check_experience(str(written(tmp_path / f"{what}.db", found, events=changed)), [str(path)])
         assert {finding.kind for finding in findings} == {"experience"}, what
     other = ledger(tmp_path / "other.db", {"problem1": (low(0.3), "SAME")})
-    findings, _ = check_experience(str(written(tmp_path / "new.db", found)), str(other))
+    findings, _ = check_experience(str(written(tmp_path / "new.db", found)), [str(other)])
+    assert check_experience(str(tmp_path / "new.db"), [str(other), str(path)])[0] == []
     assert [finding.kind for finding in findings] == ["experience"]
 
 
 def test_a_ledger_that_is_not_at_hand_is_said(tmp_path: Path) -> None:
     found = learn(ledger(tmp_path / "old.db", SEPARABLE))
     new = written(tmp_path / "new.db", found)
-    assert check_experience(str(new), None) == (
+    assert check_experience(str(new), []) == (
         [],
         ["run1: the ledger that it learnt from was not read; name it with --experience"],
     )
@@ -287,7 +288,7 @@ def test_a_run_may_learn_from_earlier_runs_of_its_own_ledger(tmp_path: Path) -> 
     first = replace(registered((cell_of(),), "run2"), seed=0, experience=found.experience)
     with LedgerWriter(path) as writer:
         writer.append("run2", 0, [first, *found.events])
-    assert check_experience(str(path), None) == ([], [])
+    assert check_experience(str(path), []) == ([], [])
 
 
 def test_what_cannot_be_learnt_from_is_refused(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def plays(draw: st.DrawFn, arms: tuple[str, ...] = ("on",)) -> Play:
     return Play(
         draw(tables()),
         draw(st.sampled_from((A100, H200, RTX3090, T4, BARE, ZERO))),
-        {source: draw(vectors) for source in SOURCES},
+        {source: {str(name): x for name, x in draw(vectors).items()} for source in SOURCES},
         draw(st.lists(st.tuples(verdicts, st.booleans()), min_size=1, max_size=12)),
         draw(st.sampled_from(arms)),
     )
