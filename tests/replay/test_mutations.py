@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from gpusolver.events.model import Guard, Policy
+from gpusolver.events.model import Context, Credit, EvidenceCarried, Guard, Policy
 from gpusolver.projections import cell, confidence, matcher
 from gpusolver.replay import evolution, matching
 from gpusolver.replay.verify import verify
 
+from ..projections.support import A100, H200, cell_of, context_of, plan_of
 from .forge import forge
 from .test_differential import STOP_SOONER
 from .world import POLISH, RULES, World
@@ -168,8 +169,13 @@ def _living(module: types.ModuleType) -> Iterator[tuple[str, types.FunctionType]
 def noticed(folder: Path) -> bool:
     """Whether the sides decide otherwise, or a ledger is not clean; a side that its own mutation breaks off is noticed, too."""
     try:
-        return _decide_apart() or any(
-            verify(forge(folder / f"{number}.db", **options), True).findings for number, options in enumerate(LEDGERS)
+        return (
+            _decide_apart()
+            or _weigh_apart()
+            or any(
+                verify(forge(folder / f"{number}.db", **options), True).findings
+                for number, options in enumerate(LEDGERS)
+            )
         )
     except Exception:  # noqa: BLE001 - a mutant may raise anything
         return True
@@ -183,14 +189,45 @@ def _decide_apart() -> bool:
     )
 
 
+def _weigh_apart() -> bool:
+    """What was carried into a run and what the cell saw itself, of a rule with either, both or none, in a context and over all."""
+    here, there = context_of(H200), context_of(A100)
+    carried = tuple(
+        EvidenceCarried(run="run1", rule=name, rule_version=1, context=context, helped=helped, failed=failed)
+        for name, context, helped, failed in (
+            ("carried", here, ("a", "b"), ("c",)), ("carried", there, ("a",), ("b", "c", "d", "e")), ("both", here, (), ("a",)),
+        )
+    )  # fmt: skip
+    seen: list[tuple[str, Context, Credit]] = [
+        ("both", here, "success"),
+        ("both", here, "failure"),
+        ("both", there, "failure"),
+        ("own", here, "success"),
+    ]
+    verifying = evolution.Evidence(carried)
+    for number, (name, context, credit) in enumerate(seen):
+        verifying.credit((name, 1), context, credit, str(number))
+    credited = tuple(
+        cell.Credited(rule=name, rule_version=1, context=context, firing=str(number), credit=credit)
+        for number, (name, context, credit) in enumerate(seen)
+    )
+    plan = replace(plan_of(cell_of("toy", "on")), carried=carried)
+    state = replace(cell.CellState(cell=plan.cell), credited=credited)
+    for name, place in product(("carried", "both", "own", "none"), (None, here, there)):
+        tally = verifying.tally((name, 1), place)
+        if (tally.successes, tally.failures, tally.firings) != cell.weighed(plan, state, name, 1, place):
+            return True
+    return False
+
+
 POLICY = {
     "writing": (
         (confidence, ("confidence", "retires", "promotes", "_credible")),
-        (cell, ("decide", "evidence")),
+        (cell, ("decide", "evidence", "weighed", "_carried")),
         (matcher, ("in_order", "match", "_block")),
     ),
     "verifying": (
-        (evolution, ("Tally.confidence", "Evidence.credit", "Evidence.tally", "Evidence.retirement", "Evidence.promotion",
+        (evolution, ("Tally.confidence", "Evidence.credit", "Evidence.tally", "Evidence._carried", "Evidence.retirement", "Evidence.promotion",
                      "retire_due", "promote_due")),
         (matching, ("ordered", "match", "_obstacle")),
     ),
