@@ -70,7 +70,7 @@ def run_command(
     TARGETS are files to import: my_kernel.py, kernelbench:level1/23, kernelbench:level1 (with --kernelbench DIR).
     """
     try:
-        imported = _imported(targets, kernelbench, device)
+        imported = {} if resume else _imported(targets, kernelbench, device)
     except GpuSolverError as error:
         raise click.ClickException(str(error)) from error
     alone = bool(targets) and context.get_parameter_source("problems") is ParameterSource.DEFAULT
