@@ -51,7 +51,7 @@ def exported(reader: LedgerReader, ledger: str, wanted: Wanted) -> str:
     winner = find(fold((stored.stream, stored.event) for stored in reader.recorded()), wanted)
     body = reader.artifact(winner.source).decode()
     head, events = reader.head()[1], reader.head()[0]
-    lines = [f"# {line}".rstrip() for line in _provenance(winner, ledger, head, events)]
+    lines = [f"# {line}".rstrip() for line in (*_provenance(winner, ledger, head, events), *_usage(body))]
     return "\n".join(lines) + "\n" + body
 
 
@@ -116,6 +116,13 @@ def _provenance(winner: Winner, ledger: str, head: str, events: int) -> Iterator
     yield from _verdict(winner)
     yield from _ratios(winner)
     yield f"check       gpusolver replay {ledger} --verify --head {head}"
+
+
+def _usage(body: str) -> Iterator[str]:
+    """How a module's file is called: its state is an argument."""
+    if "\n_STATE = (" in body:
+        yield "call        state = {**dict(model.named_parameters()), **dict(model.named_buffers())} of your Model, on the inputs' device;"
+        yield "            run(*get_inputs(), *[state[name].detach() for name in _STATE]), arguments that are no tensors left out"
 
 
 def _stopped(winner: Winner) -> str:

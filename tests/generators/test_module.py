@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from gpusolver.engine.export import Wanted, exported
 from gpusolver.engine.generators.module_text import with_ways
 from gpusolver.engine.local import LocalExecutor
 from gpusolver.engine.registration import RunRequest
@@ -34,6 +37,20 @@ ON_CPU = (
     ("channels_last", "folded", "in_place"),
 )
 ON_GPU = (*ON_CPU, ("cuda_graph",), ("compile", "cuda_graph"), ("reduce_overhead",), ("compile_autotune",))
+# As the exported file's header says, where gpusolver cannot be imported, against the module itself in float64.
+_ALONE = """
+import importlib.util, sys
+sys.modules["gpusolver"] = None
+spec = importlib.util.spec_from_file_location("alone", sys.argv[1])
+alone = importlib.util.module_from_spec(spec)
+sys.modules["alone"] = alone
+spec.loader.exec_module(alone)
+model, given = alone.Model(*alone.get_init_inputs()), alone.get_inputs()
+state = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+out = alone.run(*given, *[state[name].detach() for name in alone._STATE])
+expected = model.double()(*[value.double() for value in given]).detach()
+print(float((out - expected).norm() / expected.norm()))
+"""
 # Fires on whatever was timed, so that the stand-in, which has no other signals, has rounds.
 RULE = """
 [[rule]]
@@ -121,6 +138,18 @@ def test_a_whole_run_sweeps_the_ways_and_can_be_verified(tmp_path: Path, cpu: Lo
         made = [e for e in events if isinstance(e, KernelGenerated)][-1]
         assert made.source == swept.sources[swept.chosen] and made.variant == "fuse:module"
         assert 'PRECISION = "ieee"' in reader.artifact(made.source).decode()
+        text = exported(reader, path.name, Wanted(problem=problem.name))
+    (tmp_path / "alone.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-c", _ALONE, "alone.py"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=250,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert float(done.stdout) < 2e-6
 
 
 @pytest.mark.gpu

@@ -115,3 +115,16 @@ def test_answers_that_nobody_had_to_compute() -> None:
 def test_an_answer_to_other_inputs_is_asked_only_where_it_has_the_same_shape() -> None:
     assert "other_inputs" not in trivial((), wide(1, 3), wide(1, 3, 5))
     assert "other_inputs" not in trivial((), wide(1, 3), None)
+
+
+def test_of_an_answer_of_zeros_alone_zeros_are_the_trivial_one() -> None:
+    assert trivial((wide(1, 2),), wide(0, 0), None)["zeros"] == {"rel_l2": 0.0, "max_rms": 0.0}
+    assert trivial((wide(1, 2),), wide(0, 1), None)["zeros"]["rel_l2"] == 1.0
+
+
+def test_of_one_number_and_of_two_no_trivial_answer_is_the_answer_itself() -> None:
+    """The mean of one number is that number; two numbers turned round by two are where they were."""
+    assert set(trivial((wide(1, 2),), wide(3.0).sum(), None)) == {"zeros", "ones"}
+    assert trivial((wide(1, 2, 3),), wide(3, 4), None)["shuffled"]["rel_l2"] == pytest.approx(
+        math.sqrt(2) / 5, rel=1e-12
+    )
