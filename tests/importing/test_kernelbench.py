@@ -1,0 +1,57 @@
+"""How much of a KernelBench clone comes in: every file of the levels named, its own start through the real gate, on the CPU.
+
+KERNELBENCH=DIR LEVELS=level1,level2 pytest tests/importing/test_kernelbench.py -m campaign -s
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gpusolver.engine.local import LocalExecutor
+from gpusolver.events.errors import GpuSolverError
+from gpusolver.problems.imported import find, import_file
+from gpusolver.problems.probing import CPU
+
+from .gating import gated
+
+pytestmark = [pytest.mark.campaign, pytest.mark.timeout(7200)]
+LIMIT_S = 90.0
+
+
+@pytest.fixture(scope="module")
+def clone() -> Path:
+    if "KERNELBENCH" not in os.environ:
+        pytest.skip("KERNELBENCH: expected the folder of a clone, found none")
+    return Path(os.environ["KERNELBENCH"])
+
+
+def end(executor: LocalExecutor, path: Path) -> tuple[str, str]:
+    """What became of a file, and why: refused, passed, or the gate's verdict on its own start under fp32-strict."""
+    try:
+        problem = import_file(path, "cpu", CPU)
+    except GpuSolverError as error:
+        return "refused", str(error)
+    return gated(executor, problem, problem.start, "fp32-strict")
+
+
+@pytest.mark.parametrize("level", os.environ.get("LEVELS", "level1,level2").split(","))
+def test_every_file_of_a_level_ends_in_a_verdict(clone: Path, level: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Refusals and unfit starts are ends like others and are listed; an error of ours is none."""
+    executor = LocalExecutor("cpu", limits_s={"gate": LIMIT_S})
+    counted = Counter[str]()
+    try:
+        for path in find(f"kernelbench:{level}", clone):
+            outcome, why = end(executor, path)
+            counted[outcome] += 1
+            if outcome != "passed":
+                with capsys.disabled():
+                    print(f"\n  {path.name}: {outcome}: {why[:300]}", end="", flush=True)
+    finally:
+        executor.close()
+    with capsys.disabled():
+        print(f"\n{level}: {counted.total()} files, {dict(counted)}")
+    assert counted.total() > 0 and counted["passed"] >= 0.9 * counted.total()
