@@ -88,6 +88,7 @@ class ForkClient:
             "TRITON_DISABLE_LINE_INFO": "1",
             # What was compiled elsewhere, by whatever version and for whomever, is not run here.
             "TRITON_CACHE_DIR": str(pathlib.Path(self._folder.name, "triton")),
+            "TORCHINDUCTOR_CACHE_DIR": str(pathlib.Path(self._folder.name, "inductor")),
             "GPUSOLVER_WORKER_DEVICE": self._device,
             "GPUSOLVER_WORKER_FOLDER": self._folder.name,  # also the mark of whatever a worker starts
         }

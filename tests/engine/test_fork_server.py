@@ -235,3 +235,14 @@ os.kill(os.getpid(), signal.SIGKILL)
     folder = ended.stdout.strip()
     assert soon(lambda: with_mark(folder) == []), with_mark(folder)
     assert_none_runs("sleep\x0098807")
+
+
+def test_compilers_keep_what_they_made_in_the_executors_own_folder(
+    client: ForkClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A candidate of another run may have left anything in the caches of the user's home."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", "elsewhere")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "elsewhere")
+    found = client.environment()
+    folder = Path(found["GPUSOLVER_WORKER_FOLDER"])
+    assert {Path(found[name]).parent for name in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")} == {folder}
