@@ -51,8 +51,17 @@ def exported(reader: LedgerReader, ledger: str, wanted: Wanted) -> str:
     winner = find(fold((stored.stream, stored.event) for stored in reader.recorded()), wanted)
     body = reader.artifact(winner.source).decode()
     head, events = reader.head()[1], reader.head()[0]
+<<<<<<< HEAD
     lines = [f"# {line}".rstrip() for line in (*_provenance(winner, ledger, head, events), *_usage(body))]
+=======
+    lines = [f"# {_one_line(line)}".rstrip() for line in _provenance(winner, ledger, head, events)]
+>>>>>>> adv
     return "\n".join(lines) + "\n" + body
+
+
+def _one_line(text: str) -> str:
+    """Names in a ledger are a stranger's: a line break in one would end the comment and begin code."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def find(views: dict[str, RunView], wanted: Wanted) -> Winner:
@@ -104,7 +113,8 @@ def _provenance(winner: Winner, ledger: str, head: str, events: int) -> Iterator
     assert view.registration is not None
     problem = next(p for p in view.registration.problems if p.name == cell.problem)
     device = view.calibration.device if view.calibration else "unknown"
-    yield f"{cell.problem}: exported by gpusolver. Runs without it: `run(*inputs)` below."
+    # Python reads an encoding out of the first two lines, so neither holds a word of the ledger's.
+    yield "Exported by gpusolver. Runs without it: `run(*inputs)` below."
     yield ""
     yield f"ledger      {ledger}, {events} events, head {head}"
     yield f"cell        {cell_stream(view.run, cell)}; {_stopped(winner)}"

@@ -19,7 +19,12 @@ def problems_of(event: Event) -> Iterator[ProblemDeclared]:
     if isinstance(event, RunRegistered):
         yield from event.problems
     elif isinstance(event, ExaminationRegistered):
-        yield from {subject.problem.name: subject.problem for subject in event.subjects}.values()
+        seen = list[ProblemDeclared]()
+        # By all that is declared, not by name: subjects of two runs may name two problems alike, and each has its files.
+        for problem in (subject.problem for subject in event.subjects):
+            if problem not in seen:
+                seen.append(problem)
+                yield problem
 
 
 def files_of(problem: ProblemDeclared) -> dict[str, str]:

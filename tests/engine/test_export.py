@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import io
 import os
 import re
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from gpusolver.__main__ import main
 from gpusolver.engine.devices import default_recording
+from gpusolver.engine.export import Wanted, exported, find
 from gpusolver.engine.registration import RunRequest
 from gpusolver.events.model import RoundJudged
 from gpusolver.events.reader import LedgerReader
+from gpusolver.projections.runs import fold
 
 from .support import FakeExecutor, play
 
@@ -108,6 +114,27 @@ def test_an_existing_file_is_kept(tmp_path: Path) -> None:
     assert output.read_text() == "mine"
     assert invoke(default_recording(), SCALAR, "--contract", "tf32-allowed", "-o", output, "--force").exit_code == 0
     assert output.read_text() != "mine"
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r", "\r\n", "\u2028", "\x0c"])
+def test_words_of_the_ledger_stay_in_the_comments(monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    """A device, a version, a size or a rule with a line break in it is no code, and names no encoding."""
+    evil = f"x coding: utf-7{ending}raise SystemExit(3)"
+    with LedgerReader(default_recording()) as reader:
+        wanted = Wanted(problem=SCALAR, contract="tf32-allowed", run="run1")
+        found = find(fold((stored.stream, stored.event) for stored in reader.recorded()), wanted)
+        assert found.won is not None and found.view.calibration is not None and found.view.registration is not None
+        view = replace(
+            found.view, calibration=replace(found.view.calibration, device=evil),
+            registration=replace(found.view.registration, environment={"torch": evil}),
+        )  # fmt: skip
+        forged = replace(found, view=view, won=replace(found.won, rule=evil))
+        monkeypatch.setattr("gpusolver.engine.export.find", lambda views, wanted: forged)
+        text, source = exported(reader, evil, wanted), reader.artifact(found.source).decode()
+    assert text.endswith(source)
+    assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(source))
+    assert tokenize.detect_encoding(io.BytesIO(text.encode()).readline)[0] == "utf-8"
+    assert text.count("raise SystemExit(3)") >= 4
 
 
 @pytest.mark.torch_cpu
