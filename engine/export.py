@@ -51,11 +51,8 @@ def exported(reader: LedgerReader, ledger: str, wanted: Wanted) -> str:
     winner = find(fold((stored.stream, stored.event) for stored in reader.recorded()), wanted)
     body = reader.artifact(winner.source).decode()
     head, events = reader.head()[1], reader.head()[0]
-<<<<<<< HEAD
-    lines = [f"# {line}".rstrip() for line in (*_provenance(winner, ledger, head, events), *_usage(body))]
-=======
-    lines = [f"# {_one_line(line)}".rstrip() for line in _provenance(winner, ledger, head, events)]
->>>>>>> adv
+    told = (*_provenance(winner, ledger, head, events), *_usage(body))
+    lines = [f"# {_one_line(line)}".rstrip() for line in told]
     return "\n".join(lines) + "\n" + body
 
 
