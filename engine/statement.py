@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ..events.errors import UnreadableLedger
-from ..events.model import KernelExamined, StatementReproduced
+from ..events.model import StatementReproduced
 from ..projections.examination import ANSWERS, ExaminationView, matrix
+from ..projections.reproduction import sides
 from .qualification import AGAIN
 from .report import plain, table
 
@@ -81,25 +82,10 @@ def _answered(found: StatementReproduced, chip: str, view: ExaminationView) -> s
     refused = {
         f"{examined.outcome}" if examined.outcome != "passed" else examined.reason
         for name in found.unmeasured
-        for examined in _sides(view, name)
+        for examined in sides(view, name)
         if examined.samples is None
     }
     return ", ".join((*words, *sorted(map(plain, refused))))
-
-
-def _sides(view: ExaminationView, name: str) -> list[KernelExamined]:
-    """The examined kernels on both sides of a pair."""
-    registration = view.registration
-    assert registration is not None
-    pair = next(known for known in registration.pairs if known.name == name)
-    home = view.subject(pair.subject)
-    named = [
-        subject.name
-        for subject in registration.subjects
-        if (subject.problem, subject.contract) == (home.problem, home.contract)
-        and subject.source in (pair.left, pair.right)
-    ]
-    return [view.examined[subject] for subject in named if subject in view.examined]
 
 
 def _pairs(view: ExaminationView) -> Table | None:

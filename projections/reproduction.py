@@ -16,6 +16,7 @@ from ..events.model import (
     Event,
     HeadToHead,
     Interval,
+    KernelExamined,
     ProblemDeclared,
     RoundJudged,
     RunRegistered,
@@ -173,17 +174,22 @@ def verdict_of(interval: Interval, margin: float) -> Verdict:
 
 def measurable(view: ExaminationView, pair: str) -> bool:
     """Whether both sides of a registered pair passed their gates here and could be timed."""
+    return all(examined.samples is not None for examined in sides(view, pair))
+
+
+def sides(view: ExaminationView, pair: str) -> list[KernelExamined]:
+    """The examined kernels on both sides of a registered pair."""
     registered = view.registration
     assert registered is not None
     declared = next(known for known in registered.pairs if known.name == pair)
     home = view.subject(declared.subject)
-    sides = [
+    named = [
         subject.name
         for subject in registered.subjects
         if (subject.problem, subject.contract) == (home.problem, home.contract)
         and subject.source in (declared.left, declared.right)
     ]
-    return all(view.examined[name].samples is not None for name in sides)
+    return [view.examined[name] for name in named if name in view.examined]
 
 
 def answers(view: ExaminationView) -> tuple[StatementReproduced, ...]:

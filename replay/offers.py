@@ -51,9 +51,24 @@ class Offers:
                     asked, made = event, self._single(event, round_)
                 else:
                     made, asked = self._swept(seq, event, asked), None
+        if round_.interrupted is None:
+            self._complete(round_)
         if made is None and asked is not None and asked.outcome == "made" and round_.interrupted is None:
             self._findings.add(round_.seq, "generated source", f"the candidate of {asked.generator}", "none")
         return made
+
+    def _complete(self, round_: Round) -> None:
+        """Everybody in the chain up to whom the candidate is from was asked: all, where it is from nobody."""
+        due = [name for name in self._chain if name != CATALOGUE]
+        if round_.generated is not None and round_.generated.generator != "start":
+            by = CATALOGUE if round_.generated.generator in GENERATORS else round_.generated.generator
+            at = self._chain.index(by) if by in self._chain else len(self._chain)
+            due = [name for name in self._chain[: at + 1] if name != CATALOGUE]
+        elif round_.unserved is None:
+            return
+        found = [event.generator for _, event in round_.offers if isinstance(event, GeneratorAsked)]
+        if left_out := [name for name in due if name not in found]:
+            self._findings.add(round_.seq, "generated source", f"{', '.join(left_out)} asked as well", found)
 
     def _asked(self, seq: int, event: GeneratorAsked, round_: Round, place: int, before: GeneratorAsked | None) -> int:
         expect = self._findings.expect

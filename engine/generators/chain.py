@@ -19,6 +19,7 @@ from .base import Answer, Asked, Generator, Made, Spending, answered
 from .registry import CATALOGUE, opened
 
 _LONGEST_NOTE = 2000
+_NOT_SERVED = Answer(candidate=None, outcome="declined", note="serves no such prescription here")
 # Ends of a gate that say nothing about the source: it may be tried again.
 _PASSING = ("passed", "timeout", "worker_lost")
 
@@ -101,9 +102,8 @@ def _by_catalogue(now: Try) -> Made | None:
 
 
 def _by(generator: Generator, now: Try) -> Made | None:
-    if not generator.serves(now.asked):
-        return None
-    answer = answered(generator, now.asked)
+    # One that serves no such prescription is on the record too: nobody of the chain may have been left out unseen.
+    answer = answered(generator, now.asked) if generator.serves(now.asked) else _NOT_SERVED
     sources = () if answer.candidate is None else now.fresh(answer.candidate.sources)
     repeated = answer.candidate is not None and not sources
     now.draft.add(_event(generator.name, now, answer, repeated, len(sources)))

@@ -109,7 +109,7 @@ def test_rows_within_bounds_and_which_are_not() -> None:
 
 
 def test_sectors_of_the_library_product_vary_by_more_than_the_collectors_differ() -> None:
-    """Millions, three counts by each of the two ledgers: on `matmul` the ranges of CUPTI and Nsight Compute lie across one another."""
+    """Millions, three counts by each collector, out of two ledgers: on `matmul` the ranges of CUPTI and Nsight Compute lie across one another."""
     assert sectors("matmul") == ([93.40, 93.88, 94.57], [93.62, 94.37, 94.81])
     assert sectors("batched_gemm") == ([26.03, 26.04, 26.18], [26.25, 26.27, 26.33])
 

@@ -232,6 +232,20 @@ def an_unserved_round_is_dropped(events: list[Line], path: Path) -> list[Line]:
     return [e for e in events if e.body.get("round") != 1 or "/" not in e.stream]
 
 
+def nobody_was_asked(events: list[Line], path: Path) -> list[Line]:
+    """Round 1 ends unserved, and all of its declines are gone."""
+    return [e for e in events if not (e.kind == "GeneratorAsked" and e.body["round"] == 1)]
+
+
+def one_decline_is_dropped(events: list[Line], path: Path) -> list[Line]:
+    """Of round 3, whose candidate is the model's: that the first of the chain had none."""
+    return [
+        e
+        for e in events
+        if not (e.kind == "GeneratorAsked" and e.body["round"] == 3 and e.body["generator"] == "triton")
+    ]
+
+
 def an_offer_after_the_candidate(events: list[Line], path: Path) -> None:
     at = events.index(first(events, "SourcesSwept"))
     events[at - 1], events[at + 1] = events[at + 1], events[at - 1]
@@ -266,6 +280,8 @@ FORGERIES: list[tuple[Callable[[list[Line], Path], list[Line] | None], str]] = [
     (unserved_of_another_kernel, "round"),
     (unavailable_and_yet_a_round, "order of events"),
     (an_unserved_round_is_dropped, "match"),
+    (nobody_was_asked, "generated source"),
+    (one_decline_is_dropped, "generated source"),
     (an_offer_after_the_candidate, "order of events"),
 ]
 
