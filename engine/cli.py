@@ -12,13 +12,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..events.errors import BadInput, GpuSolverError
 from ..events.reader import LedgerReader
 from ..events.writer import LedgerWriter
-from ..problems.contract import Problem, names
-from ..problems.imported import find, import_file
-from ..problems.probing import CPU, on_card
-from .devices import DEVICES, card_memory, default_recording, measures, open_executor, refuse_packaged
+from ..problems.contract import names
+from .devices import DEVICES, default_recording, open_executor, refuse_packaged
 from .executor import Executor
 from .generators.registry import DEFAULT
 from .generators.registry import NAMES as GENERATORS
+from .importing import imported as imported_from
 from .registration import REFERENCE_BATCH, RunRequest, check_request, register
 from .run import Run
 
@@ -67,10 +66,11 @@ def run_command(
 ) -> None:  # fmt: skip
     """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger.
 
-    TARGETS are files to import: my_kernel.py, kernelbench:level1/23, kernelbench:level1 (with --kernelbench DIR).
+    TARGETS are files to import: my_kernel.py, kernelbench:level1/23, kernelbench:level1,
+    kernelbench:level1/first24 (the first by SHA-256 of their path; all with --kernelbench DIR).
     """
     try:
-        imported = {} if resume else _imported(targets, kernelbench, device)
+        imported = {} if resume else imported_from(targets, kernelbench, device)
     except GpuSolverError as error:
         raise click.ClickException(str(error)) from error
     alone = bool(targets) and context.get_parameter_source("problems") is ParameterSource.DEFAULT
@@ -171,29 +171,6 @@ def _play(path: pathlib.Path, executor: Executor, request: RunRequest | None) ->
         print_remarks(view, reader.artifact, console)
     console.print(_RESTRICTION)
     console.print(f"ledger: {path}. Check it: gpusolver replay {path} --verify", markup=False)
-
-
-def _imported(targets: tuple[str, ...], clone: pathlib.Path | None, device: str) -> dict[str, Problem]:
-    """The problems of the files that are named, each probed where it will be measured. BadInput for the first that cannot be one."""
-    files = [path for word in dict.fromkeys(targets) for path in find(word, clone)]
-    if not files:
-        return {}
-    if not measures(device, None):
-        raise BadInput(
-            f"{targets[0]}: a file of yours is measured, never answered from a recording, and no GPU was found. --device cpu tries "
-            "the machinery without one: its times measure no GPU."
-        )
-    where, budget = ("cpu", CPU) if device == "cpu" else ("cuda", on_card(card_memory()))
-    found: dict[str, Problem] = {}
-    for path in files:
-        problem = import_file(path, where, budget)
-        if problem.name in found:
-            raise BadInput(f"{path}: expected files of different names, found two of the name {problem.name}")
-        found[problem.name] = problem
-        note = problem.files["problem.toml"].decode().splitlines()
-        changed = "; ".join(line.removeprefix("# Changed: ") for line in note if line.startswith("# Changed: "))
-        click.echo(f"imported {problem.name}" + (f" ({changed})" if changed else ""))
-    return found
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from msgspec import UnsetType
 from ..events.errors import BadInput
 from ..events.model import ProblemDeclared
 from .contract import Problem, load_folder
-from .probing import Answer, Asked, Budget, Form, probe
+from .probing import Answer, Budget, Form, Prober
 
 KERNELBENCH = "kernelbench:"
 _MODULE_NAMES = ("Model", "get_inputs", "get_init_inputs")
@@ -37,7 +37,7 @@ def is_import(word: str) -> bool:
 
 
 def find(word: str, clone: pathlib.Path | None) -> tuple[pathlib.Path, ...]:
-    """The files that `kernelbench:level1/23`, `kernelbench:level1` or `my_kernel.py` means. BadInput says what there is."""
+    """The files that `kernelbench:level1/23`, `kernelbench:level1/first24`, `kernelbench:level1` or `my_kernel.py` means. BadInput says what there is."""
     if not word.startswith(KERNELBENCH):
         path = pathlib.Path(word)
         if not path.is_file():
@@ -58,9 +58,16 @@ def find(word: str, clone: pathlib.Path | None) -> tuple[pathlib.Path, ...]:
     files = {int(p.name.split("_")[0]): p for p in folder.glob("*_*.py") if p.name.split("_")[0].isdigit()}
     if not number:
         return tuple(files[n] for n in sorted(files))
+    if first := re.fullmatch(r"first(\d+)", number):
+        return tuple(sorted(files.values(), key=_order)[: int(first[1])])
     if not number.isdigit() or int(number) not in files:
         raise BadInput(f"{word}: expected one of {min(files, default=0)} to {max(files, default=0)}, found {number!r}")
     return (files[int(number)],)
+
+
+def _order(path: pathlib.Path) -> str:
+    """A choice that nobody makes: SHA-256 of the file's path within the clone."""
+    return hashlib.sha256(f"KernelBench/{path.parent.name}/{path.name}".encode()).hexdigest()
 
 
 def name_of(path: pathlib.Path) -> str:
@@ -70,7 +77,7 @@ def name_of(path: pathlib.Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip("_.")
 
 
-def import_file(path: pathlib.Path, device: str, budget: Budget) -> Problem:
+def import_file(path: pathlib.Path, prober: Prober, budget: Budget) -> Problem:
     """The problem of one file. BadInput names the file and what is wrong with it."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -82,7 +89,7 @@ def import_file(path: pathlib.Path, device: str, budget: Budget) -> Problem:
     if form == "module" and (clash := sorted(named & set(_OURS))):
         raise BadInput(f"{path}: gpusolver puts {', '.join(clash)} into the file; rename what has these names there")
     try:
-        answer = probe(Asked(text=text, form=form, device=device, budget=budget))
+        answer = prober.probe(text, form, budget)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
     return materialised(name_of(path), _files(path, text, answer))

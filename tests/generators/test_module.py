@@ -21,7 +21,7 @@ from gpusolver.events.reader import LedgerReader
 from gpusolver.events.writer import LedgerWriter
 from gpusolver.problems.contract import Problem
 from gpusolver.problems.imported import import_file
-from gpusolver.problems.probing import CPU, on_card
+from gpusolver.problems.probing import CPU, Prober, on_card
 from gpusolver.replay.verify import verify
 
 from ..importing import modules
@@ -82,7 +82,8 @@ def cpu() -> Iterator[LocalExecutor]:
 def imported(folder: Path, name: str, device: str = "cpu") -> Problem:
     path = folder / f"{name.lower()}.py"
     path.write_text(getattr(modules, name))
-    return import_file(path, device, CPU if device == "cpu" else on_card(4 << 30))
+    with Prober(device) as prober:
+        return import_file(path, prober, CPU if device == "cpu" else on_card(4 << 30))
 
 
 @pytest.mark.torch_cpu

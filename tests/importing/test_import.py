@@ -15,7 +15,7 @@ from gpusolver.engine.local import LocalExecutor
 from gpusolver.events.errors import BadInput
 from gpusolver.problems.contract import Problem
 from gpusolver.problems.imported import import_file
-from gpusolver.problems.probing import CPU
+from gpusolver.problems.probing import CPU, Prober
 
 from . import modules
 from .gating import gated
@@ -31,7 +31,8 @@ def executor() -> Iterator[LocalExecutor]:
 def imported(folder: Path, text: str, name: str = "mine") -> Problem:
     path = folder / f"{name}.py"
     path.write_text(text)
-    return import_file(path, "cpu", CPU)
+    with Prober("cpu") as prober:
+        return import_file(path, prober, CPU)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from gpusolver.engine.local import LocalExecutor
 from gpusolver.events.errors import GpuSolverError
 from gpusolver.problems.imported import find, import_file
-from gpusolver.problems.probing import CPU
+from gpusolver.problems.probing import CPU, Prober
 
 from .gating import gated
 
@@ -29,10 +29,10 @@ def clone() -> Path:
     return Path(os.environ["KERNELBENCH"])
 
 
-def end(executor: LocalExecutor, path: Path) -> tuple[str, str]:
+def end(executor: LocalExecutor, prober: Prober, path: Path) -> tuple[str, str]:
     """What became of a file, and why: refused, passed, or the gate's verdict on its own start under fp32-strict."""
     try:
-        problem = import_file(path, "cpu", CPU)
+        problem = import_file(path, prober, CPU)
     except GpuSolverError as error:
         return "refused", str(error)
     return gated(executor, problem, problem.start, "fp32-strict")
@@ -42,16 +42,17 @@ def end(executor: LocalExecutor, path: Path) -> tuple[str, str]:
 def test_every_file_of_a_level_ends_in_a_verdict(clone: Path, level: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Refusals and unfit starts are ends like others and are listed; an error of ours is none."""
     executor = LocalExecutor("cpu", limits_s={"gate": LIMIT_S})
-    counted = Counter[str]()
+    counted, prober = Counter[str](), Prober("cpu")
     try:
         for path in find(f"kernelbench:{level}", clone):
-            outcome, why = end(executor, path)
+            outcome, why = end(executor, prober, path)
             counted[outcome] += 1
             if outcome != "passed":
                 with capsys.disabled():
                     print(f"\n  {path.name}: {outcome}: {why[:300]}", end="", flush=True)
     finally:
         executor.close()
+        prober.close()
     with capsys.disabled():
         print(f"\n{level}: {counted.total()} files, {dict(counted)}")
     assert counted.total() > 0 and counted["passed"] >= 0.9 * counted.total()

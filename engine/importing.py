@@ -1,0 +1,59 @@
+"""The problems of the files that a command line names. Says what was imported and what was left out; measures nothing."""
+
+from __future__ import annotations
+
+import pathlib
+
+import click
+
+from ..events.errors import BadInput
+from ..problems.contract import Problem
+from ..problems.imported import find, import_file, is_import
+from ..problems.probing import CPU, Prober, on_card
+from .devices import card_memory, measures
+
+
+def imported(targets: tuple[str, ...], clone: pathlib.Path | None, device: str) -> dict[str, Problem]:
+    """The problems of the files that are named, each probed where it will be measured.
+
+    BadInput for a file that cannot be one, where a word names it alone; out of a whole level it is left out and said.
+    """
+    named = {path: word for word in dict.fromkeys(targets) for path in find(word, clone)}
+    if not named:
+        return {}
+    if not measures(device, None):
+        raise BadInput(
+            f"{targets[0]}: a file of yours is measured, never answered from a recording, and no GPU was found. --device cpu tries "
+            "the machinery without one: its times measure no GPU."
+        )
+    where, budget = ("cpu", CPU) if device == "cpu" else ("cuda", on_card(card_memory()))
+    many = {word for word in named.values() if len([other for other in named.values() if other == word]) > 1}
+    found: dict[str, Problem] = {}
+    with Prober(where) as prober:
+        for path, word in named.items():
+            try:
+                problem = import_file(path, prober, budget)
+            except BadInput as error:
+                if word not in many:
+                    raise
+                click.echo(f"left out {error}", err=True)
+                continue
+            if problem.name in found:
+                raise BadInput(f"{path}: expected files of different names, found two of the name {problem.name}")
+            found[problem.name] = problem
+            click.echo(f"imported {problem.name}{_changed(problem)}")
+    if not found:
+        raise BadInput(f"{' '.join(targets)}: expected a file that can be imported, found none")
+    return found
+
+
+def split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(names of problems, words that name files)."""
+    files = tuple(word for word in words if is_import(word))
+    return tuple(word for word in words if word not in files), files
+
+
+def _changed(problem: Problem) -> str:
+    note = problem.files["problem.toml"].decode().splitlines()
+    changed = "; ".join(line.removeprefix("# Changed: ") for line in note if line.startswith("# Changed: "))
+    return f" ({changed})" if changed else ""
