@@ -18,7 +18,7 @@ from .executor import Executor
 from .generators.registry import DEFAULT
 from .generators.registry import NAMES as GENERATORS
 from .importing import imported as imported_from
-from .registration import REFERENCE_BATCH, RunRequest, check_request, register
+from .registration import REFERENCE_BATCH, STATISTICS, RunRequest, check_request, register
 from .run import Run
 
 OWN_FILES = ("module", "catalogue")
@@ -57,12 +57,13 @@ _RESTRICTION = (
     "--kernelbench", type=click.Path(path_type=pathlib.Path, exists=True, file_okay=False), help="A KernelBench clone."
 )
 @click.option("--resume", is_flag=True, help="Go on with the ledger's unfinished run.")
+@click.option("--blocks", default=STATISTICS.blocks, show_default=True, help="ABBA blocks of a pair at most.")
 @click.option("--seed", default=0, show_default=True, help="Registered seed; every input follows from it.")
 @click.pass_context
 def run_command(
     context: click.Context, targets: tuple[str, ...], problems: str, arms: str, rounds: int, repetitions: str,
     contracts: str, pool: str, table: str, propose: bool, share: bool, generators: str, device: str,
-    recording: pathlib.Path | None, ledger: pathlib.Path, kernelbench: pathlib.Path | None, resume: bool, seed: int,
+    recording: pathlib.Path | None, ledger: pathlib.Path, kernelbench: pathlib.Path | None, resume: bool, blocks: int, seed: int,
 ) -> None:  # fmt: skip
     """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger.
 
@@ -87,6 +88,7 @@ def run_command(
         propose=propose,
         share=share,
         repetitions=repetitions_of(repetitions, chosen),
+        blocks=blocks,
         seed=seed,
         generators=words(generators) or (OWN_FILES if alone else DEFAULT),
     )

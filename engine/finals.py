@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from ..events.errors import BadInput
 from ..events.model import Cell, HeadToHead, Interval
 from ..events.writer import LedgerWriter
@@ -13,7 +15,7 @@ from ..profilers import artifacts as shapes
 from ..profilers.gates import gate_seed
 from ..profilers.intervals import interval
 from ..projections.claims import Pair, Side, endpoint_pairs, planned_arms, recorded_source
-from ..projections.runs import Group, RunView
+from ..projections.runs import Group, RunView, group_of_comparison
 from .executor import Executor, Observation, Question
 from .records import Draft
 
@@ -56,27 +58,41 @@ class Finals:
             return
         draft = Draft()
         names = draft.keep_source(left), draft.keep_source(right)
-        seen = None if left == right else self._measure(group, problem, pair, left, right, names[1])
-        name = None if seen is None else draft.keep_role(seen, "samples")
-        event = HeadToHead(
-            run=self._view.run,
-            problem=group.problem,
-            contract=group.contract,
-            pool=group.pool,
-            repetition=group.repetition,
-            comparison=pair.comparison,
-            left=names[0],
-            right=names[1],
-            samples=name,
-            interval=self._interval(draft, name),
-            outcome="identical" if seen is None else "measured" if name else seen.status,
-            origin_seq=None if seen is None else seen.origin_seq,
-        )
+        event = self._paid(group, pair.comparison, *names)
+        if event is None:
+            seen = None if left == right else self._measure(group, problem, pair, left, right, names[1])
+            name = None if seen is None else draft.keep_role(seen, "samples")
+            event = HeadToHead(
+                run=self._view.run,
+                problem=group.problem,
+                contract=group.contract,
+                pool=group.pool,
+                repetition=group.repetition,
+                comparison=pair.comparison,
+                left=names[0],
+                right=names[1],
+                samples=name,
+                interval=self._interval(draft, name),
+                outcome="identical" if seen is None else "measured" if name else seen.status,
+                origin_seq=None if seen is None else seen.origin_seq,
+            )
         draft.add(event)
         run = self._view.run
         self._ledger.append(run, self._ledger.version(run), draft.events, list(draft.artifacts.values()))
         ratio = f"{event.interval.median:.2f}x" if event.interval else event.outcome
         self._say(f"{pair.comparison}: {ratio}")
+
+    def _paid(self, group: Group, comparison: str, left: str, right: str) -> HeadToHead | None:
+        """What an earlier comparison of the group measured of these very kernels, where the run shares."""
+        if self._registration.shares is not True:
+            return None
+        for stored in self._ledger.events(self._view.run):
+            paid = stored.event
+            if not isinstance(paid, HeadToHead) or paid.origin_seq is not None or paid.samples is None:
+                continue
+            if group_of_comparison(paid) == group and (paid.left, paid.right) == (left, right):
+                return replace(paid, comparison=comparison, origin_seq=stored.seq)
+        return None
 
     def _measure(self, group: Group, problem: Problem, pair: Pair, left: str, right: str, name: str) -> Observation:
         cell = Cell(

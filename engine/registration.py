@@ -46,6 +46,8 @@ STATISTICS = Statistics(
     looks=(20, 40, 80, 160, 320),
     bounds=Bounds(alone=0.05, wall_slack_ns=200_000, busy=0.8),
 )
+LEAST_BLOCKS = 20
+"""A pair that takes 0.2 s a block (gigabytes of new inputs) cannot have 320; below 20 the order statistics give no interval."""
 _ROOMS = ("engine", "events", "profilers", "projections", "problems")
 
 
@@ -53,7 +55,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a person asks for. `repetitions` by problem; a problem that is not named there is run once.
 
     `generators` is the chain in the order of asking; the catalogue alone is what a run without a registered chain has.
-    `imported` are problems of no folder here, by name.
+    `imported` are problems of no folder here, by name. `blocks` is the number of ABBA blocks of a pair at most.
     """
 
     problems: tuple[str, ...] = REFERENCE_BATCH
@@ -65,6 +67,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     propose: bool = False
     share: bool = False
     repetitions: Mapping[str, int] = {}
+    blocks: int = STATISTICS.blocks
     seed: int = 0
     imported: Mapping[str, Problem] = {}
     generators: tuple[str, ...] = DEFAULT
@@ -91,7 +94,7 @@ def register(
         problems=problems,
         # A recorded run can only ask for what was measured, and be judged as its samples were taken.
         policy=executor.policy() or POLICY,
-        statistics=executor.statistics() or STATISTICS,
+        statistics=executor.statistics() or _statistics(request.blocks),
         claims=tuple(_claims(request)),
         code=code_digests(),
         environment=environment(executor) | ({} if chain is None else chain.facts()),
@@ -99,6 +102,12 @@ def register(
         experience=experience,
         shares=request.share or UNSET,
     )
+
+
+def _statistics(blocks: int) -> Statistics:
+    """STATISTICS with so many blocks at most, and the looks that come before."""
+    assert isinstance(STATISTICS.looks, tuple)
+    return replace(STATISTICS, blocks=blocks, looks=(*(look for look in STATISTICS.looks if look < blocks), blocks))
 
 
 def wanted(request: RunRequest, name: str) -> Problem:
@@ -178,6 +187,8 @@ def check_request(request: RunRequest) -> None:
     strangers = [name for name in request.repetitions if name not in request.problems]
     if strangers:
         raise BadInput(f"--repetitions: expected problems of this run, found {', '.join(strangers)}")
+    if not LEAST_BLOCKS <= request.blocks <= STATISTICS.blocks:
+        raise BadInput(f"--blocks: expected {LEAST_BLOCKS} to {STATISTICS.blocks}, found {request.blocks}")
     for what, number in (
         ("--rounds", request.rounds),
         *((f"--repetitions {k}", v) for k, v in request.repetitions.items()),

@@ -17,6 +17,7 @@ from ..events.model import (
     Policy,
     Profiled,
     RunRegistered,
+    SourcesSwept,
     Statistics,
     TilesSwept,
     cell_stream,
@@ -27,7 +28,7 @@ from ..profilers import artifacts as shapes
 from ..profilers.verdicts import Judgement, is_final
 from ..projections.cell import CellPlan
 from .executor import Executor, Observation, Question
-from .recording import Key, compare_key, keys_of, sweep_key
+from .recording import Key, compare_key, keys_of, sources_key, sweep_key
 
 _BLOBS = (("application/x-cubin", "code"), ("text/x-ttir", "ttir"))
 Judge = Callable[[shapes.Samples], Judgement]
@@ -61,8 +62,13 @@ class Sharing:
         return self._paid_for(key, question) or self._executor.gate(question, source)
 
     def sweep(self, question: Question, template: str, sources: tuple[str, ...]) -> Observation:
-        """Another arm's times of the same configurations, else its own."""
-        key = sweep_key(digest(template.encode()), tuple(config_of(source) for source in sources))
+        """Another arm's times of the same configurations, or of the same sources where there is no template; else its own."""
+        named = tuple(digest(source.encode()) for source in sources)
+        key = (
+            sweep_key(digest(template.encode()), tuple(config_of(source) for source in sources))
+            if template
+            else sources_key(named)
+        )
         return self._paid_for(key, question) or self._executor.sweep(question, template, sources)
 
     def paid(
@@ -159,6 +165,6 @@ def ends_there(samples: shapes.Samples, statistics: Statistics, judge: Judge | N
 
 def _keys(event: Event) -> dict[Key, dict[str, str]]:
     """What can be shared of an event: reports, sweeps and samples."""
-    if not isinstance(event, (KernelGated, TilesSwept, Profiled, NoiseFloorMeasured)):
+    if not isinstance(event, (KernelGated, TilesSwept, SourcesSwept, Profiled, NoiseFloorMeasured)):
         return {}
     return {key: names for key, names in keys_of(event) if key[0] in ("gate", "sweep", "compare")}

@@ -113,6 +113,11 @@ def group_of(cell: Cell) -> Group:
     return Group(problem=cell.problem, contract=cell.contract, pool=cell.pool, repetition=cell.repetition)
 
 
+def group_of_comparison(event: HeadToHead) -> Group:
+    """The group that a comparison belongs to."""
+    return Group(problem=event.problem, contract=event.contract, pool=event.pool, repetition=event.repetition)
+
+
 def _problem(registration: RunRegistered, name: str) -> ProblemDeclared:
     for problem in registration.problems:
         if problem.name == name:

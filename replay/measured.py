@@ -61,6 +61,9 @@ class Measured:
             if shared is not None and isinstance(event, SHAREABLE):
                 shared.take(seq, event)
                 taken = event.origin_seq is not None
+            elif shared is not None and isinstance(event, HeadToHead):
+                shared.compare(seq, event)
+                taken = event.origin_seq is not None
             elif isinstance(event, MEASURING):
                 self._origin(seq, event, registered.origin, origins)
             if isinstance(event, (Profiled, NoiseFloorMeasured, HeadToHead)) and event.samples is not None:

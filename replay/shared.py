@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from ..events.model import Cell, KernelGated, NoiseFloorMeasured, Profiled, TilesSwept
+from ..events.model import Cell, HeadToHead, KernelGated, NoiseFloorMeasured, Profiled, SourcesSwept, TilesSwept
 from .findings import Findings
 
-Shareable = KernelGated | Profiled | NoiseFloorMeasured | TilesSwept
-SHAREABLE = (KernelGated, Profiled, NoiseFloorMeasured, TilesSwept)
+Shareable = KernelGated | Profiled | NoiseFloorMeasured | TilesSwept | SourcesSwept
+SHAREABLE = (KernelGated, Profiled, NoiseFloorMeasured, TilesSwept, SourcesSwept)
 Place = tuple[object, ...]
 
 # What an event has from the measurement; the rest is where it stands, or is derived from it.
@@ -17,6 +17,8 @@ _ALIKE: dict[type, tuple[str, ...]] = {
     Profiled: ("source", "against", "samples", "launches", "cache"),
     NoiseFloorMeasured: ("source", "samples", "interval", "floor"),
     TilesSwept: ("template", "samples", "configs", "chosen"),
+    SourcesSwept: ("generator", "sources", "samples", "chosen"),
+    HeadToHead: ("samples", "interval", "outcome"),
 }
 
 
@@ -27,6 +29,7 @@ class Shared:
         self._findings = findings
         self._paid: dict[Place, list[tuple[int, Shareable]]] = {}
         self._turns: dict[tuple[Cell, Place], int] = {}
+        self._compared: dict[Place, tuple[int, HeadToHead]] = {}
 
     def take(self, seq: int, event: Shareable) -> None:
         """Check where the event says that it is from, and remember it."""
@@ -41,6 +44,21 @@ class Shared:
         if not floor:
             self._turns[event.cell, place] = turn + 1
 
+    def compare(self, seq: int, event: HeadToHead) -> None:
+        """A comparison takes what the first one of its group measured of these very kernels, or measures anew."""
+        place = (event.problem, event.contract, event.pool, event.repetition, event.left, event.right)
+        if event.origin_seq is None:
+            if event.samples is not None:
+                self._compared.setdefault(place, (seq, event))
+        elif place not in self._compared:
+            self._findings.add(
+                seq, "origin", "a measurement of its own, as no earlier one is of these", event.origin_seq
+            )
+        else:
+            paid, origin = self._compared[place]
+            self._findings.expect(seq, "origin", paid, event.origin_seq, "the first of these kernels")
+            self._alike(seq, origin, event, _ALIKE[HeadToHead])
+
     def _check(self, seq: int, event: Shareable, place: Place, turn: int, floor: bool) -> None:
         others = [entry for entry in self._paid.get(place, []) if entry[1].cell != event.cell]
         if not 0 <= turn < len(others):
@@ -49,6 +67,9 @@ class Shared:
         paid, origin = others[turn]
         self._findings.expect(seq, "origin", paid, event.origin_seq, f"number {turn + 1} of these kernels")
         names = ("source", "samples") if floor else _ALIKE[type(event)]
+        self._alike(seq, origin, event, names)
+
+    def _alike(self, seq: int, origin: object, event: object, names: tuple[str, ...]) -> None:
         due, found = [getattr(origin, name) for name in names], [getattr(event, name) for name in names]
         self._findings.expect(seq, "origin", due, found, ", ".join(names))
 
@@ -62,6 +83,8 @@ def _place(event: Shareable) -> Place:
             return (*group, "gate", event.source)
         case TilesSwept():
             return (*group, "sweep", event.template, msgspec.json.encode(event.configs, order="deterministic"))
+        case SourcesSwept():
+            return (*group, "sources", *event.sources)
         case NoiseFloorMeasured() if event.round > 0:
             return (*group, "floor", event.source)
         case Profiled():

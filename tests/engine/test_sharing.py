@@ -11,7 +11,15 @@ from msgspec.structs import replace
 from gpusolver.engine.recorded import RecordedExecutor
 from gpusolver.engine.registration import register
 from gpusolver.events.errors import BadInput
-from gpusolver.events.model import KernelGated, NoiseFloorMeasured, Profiled, RoundJudged, RunRegistered, TilesSwept
+from gpusolver.events.model import (
+    HeadToHead,
+    KernelGated,
+    NoiseFloorMeasured,
+    Profiled,
+    RoundJudged,
+    RunRegistered,
+    TilesSwept,
+)
 from gpusolver.replay.verify import verify
 
 from ..replay.tamper import Line, rewrite
@@ -136,3 +144,36 @@ def test_the_registration_says_so_and_a_recording_shares_nothing(shared: Path) -
     with pytest.raises(BadInput, match="a recording, which pays for nothing"):
         register("run1", replace(request(*ARMS), share=True), executor)
     executor.close()
+
+
+def test_comparisons_of_the_same_kernels_are_measured_once(tmp_path: Path) -> None:
+    """Under the strict contract the winner is its own strict twin: of `endpoint`, `total` and their kernel parts two are the same pair."""
+    executor = FakeExecutor()
+    path = tmp_path / "shared.db"
+    play(path, executor, replace(request("off", "on", contract="fp32-strict"), share=True))
+    by_seq = {r.seq: r.event for r in stored(path)}
+    taken = [e for e in by_seq.values() if isinstance(e, HeadToHead) and e.origin_seq is not None]
+    assert {"kernel_part"} <= {e.comparison for e in taken}
+    for event in taken:
+        paid = by_seq[event.origin_seq or 0]
+        assert isinstance(paid, HeadToHead) and paid.origin_seq is None
+        assert (paid.left, paid.right, paid.samples) == (event.left, event.right, event.samples)
+    assert_verifies(path)
+
+    def another(events: list[Line]) -> None:
+        lines = [line for line in events if line.kind == "HeadToHead"]
+        first = next(line for line in lines if line.body["origin_seq"] is not None)
+        first.body["origin_seq"] -= 1
+
+    rewrite(path, another)
+    assert "origin" in found(path)
+
+
+def test_fewer_blocks_are_registered_with_the_looks_before_them(tmp_path: Path) -> None:
+    path = tmp_path / "few.db"
+    play(path, FakeExecutor(), replace(request("on"), blocks=50))
+    registered = only((r.event for r in stored(path)), RunRegistered)[0].statistics
+    assert (registered.blocks, registered.looks) == (50, (20, 40, 50))
+    assert_verifies(path)
+    with pytest.raises(BadInput, match="--blocks: expected 20 to 320, found 19"):
+        register("run1", replace(request("on"), blocks=19), FakeExecutor())

@@ -388,3 +388,16 @@ def test_a_model_on_loopback_and_the_real_gate(tmp_path: Path, monkeypatch: pyte
     assert (first.verdict, first.reason) == ("AMBIGUOUS", "gate: wrong_result") and not second.reason.startswith("gate")
     assert "wrong_result" in told and "torch.softmax(x, -1) * 2" in told
     assert_verifies(path)
+
+
+def test_an_arm_takes_the_sweep_over_sources_that_another_arm_paid_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = chained(monkeypatch, Stub("cuda", ("coalesce",), one(*SOURCES)))
+    path, executor = tmp_path / "shared.db", FakeExecutor()
+    asked = msgspec.structs.replace(request("off", "on", rounds=6), generators=names, share=True)
+    play(path, executor, asked)
+    swept = {r.seq: r.event for r in stored(path) if isinstance(r.event, SourcesSwept)}
+    (paid, own), (_, taken) = list(swept.items())[:2]
+    assert own.origin_seq is None and taken.origin_seq == paid and executor.calls["sweep"] == len(swept) - 1
+    assert_verifies(path)
