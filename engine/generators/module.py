@@ -13,7 +13,14 @@ _CONVOLVED: Ways = (
     ("benchmark", "compile"), ("channels_last", "compile"), ("benchmark", "channels_last", "compile"),
 )  # fmt: skip
 # For convolutions and pools; a way that the module's text has no use for is left out of the source, and equal sources are one.
-_FASTER_PARTS: Ways = (("pools",), ("flipped",), ("pointwise",), ("pools", "pointwise"))
+_FASTER_PARTS: Ways = (
+    ("pools",),
+    ("flipped",),
+    ("pointwise",),
+    ("pools", "pointwise"),
+    ("triangular",),
+    ("triangular_tiles",),
+)
 _FEWER_PASSES: Ways = (("in_place",), ("folded",), *_FASTER_PARTS, *_COMPILED)
 # Beside what the incumbent does already. The first of those as fast as the fastest is taken, so the plainest stands first.
 WAYS: dict[str, Ways] = {
@@ -39,7 +46,8 @@ _OF_LAYOUT = (
     "fewer_instructions",
     "hide_latency",
 )
-_EXCLUDE = ("compile", "compile_autotune", "reduce_overhead")
+# Of each of these a source has one at most.
+_ALTERNATIVES = (("compile", "compile_autotune", "reduce_overhead"), ("triangular", "triangular_tiles"))
 
 
 class ModuleGenerator:
@@ -65,11 +73,12 @@ class ModuleGenerator:
             further = (*further, *_CONVOLVED)
         made = (with_ways(asked.source, _joined(mine, ways), precision) for ways in further)
         sources = tuple(source for source in dict.fromkeys(made) if source != asked.source)
-        note = f"{asked.prescription}: " + "; ".join(" + ".join(ways) or "as it is" for ways in further)
+        note = f"{asked.prescription}: " + "; ".join(" + ".join(ways_of(source)) or "as it is" for source in sources)
         return Candidate(sources=sources, note=note) if sources else None
 
 
 def _joined(mine: tuple[str, ...], further: tuple[str, ...]) -> tuple[str, ...]:
-    """Both, but for the way of compiling, of which a source has one."""
-    kept = tuple(way for way in mine if way not in _EXCLUDE or not set(further) & set(_EXCLUDE))
+    """Both, but for alternatives to what is further, of which a source has one."""
+    replaced = {way for group in _ALTERNATIVES if set(group) & set(further) for way in group}
+    kept = tuple(way for way in mine if way not in replaced)
     return (*kept, *(way for way in further if way not in kept))

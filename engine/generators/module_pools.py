@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from . import module_triangular as triangular
+
 BENCHMARK = '''
 
 _as_first_guessed = operation
@@ -300,9 +302,11 @@ _HEAD = "\n\nimport operator as _operator\n"
 _POOLS = (("[Pp]ool", (_POOLING,), ("_pooling",)), ("groups", (_CONVOLUTION, _DEPTHWISE), ("_depthwise",)))
 _TEXTS = {
     "flipped": ("[Cc]onv_?[Tt]ranspose", _FLIPPED),
-    "pointwise": (r"Conv[123]d|conv[123]d", _POINTWISE),
+    "pointwise": (r"Conv[123]d|conv[123]d", _CONVOLUTION, _POINTWISE),
+    "triangular": (triangular.NAMED, triangular.FOUND, triangular.REACH, triangular.ROWS),
+    "triangular_tiles": (triangular.NAMED, triangular.FOUND, triangular.REACH, triangular.BLOCKS),
 }
-REWRITES = ("flipped", "pools", "pointwise")
+REWRITES = ("triangular", "triangular_tiles", "flipped", "pools", "pointwise")
 
 
 def usable(way: str, user: str) -> bool:
@@ -324,6 +328,6 @@ def rewrites(ways: tuple[str, ...], user: str) -> tuple[str, tuple[str, ...]]:
             parts += [_TRITON, *(part for _, texts, _ in kept for part in texts)]
             names += [name for _, _, found in kept for name in found]
         else:
-            parts += [_CONVOLUTION, _TEXTS[way][1]] if way == "pointwise" else [_TEXTS[way][1]]
+            parts += _TEXTS[way][1:]
             names.append(f"_{way}")
     return ("" if not parts else "".join(dict.fromkeys((_HEAD, _THREE, *parts)))), tuple(names)
