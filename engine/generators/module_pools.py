@@ -47,10 +47,11 @@ def _planes(node):
     return kept and value[:1, :1].numel() < 2**30
 
 
-def _grid(planes, out):
-    per = out[0] * out[1] * out[2]
-    block = min(1024, max(64, triton.next_power_of_2(per)))
-    return planes * triton.cdiv(per, block), block, triton.cdiv(per, block), 4 if block >= 512 else 2 if block == 256 else 1
+def _grid(planes, lanes):
+    # One element a thread: neighbours then read neighbours in every load, which a wide store would spread over four lines.
+    block = min(256, max(32, triton.next_power_of_2(lanes)))
+    blocks = triton.cdiv(lanes, block)
+    return planes * blocks, block, blocks, block // 32
 """
 
 _POOLING = '''
@@ -100,7 +101,7 @@ def _pool(x, shape, window, stride, pad, dilation, largest, padded, divisor):
     x = x.contiguous()
     y = _torch.empty(shape, dtype=x.dtype, device=x.device)
     given, out = _sizes(x, x.dim() - 2), _sizes(y, x.dim() - 2)
-    programs, block, blocks, warps = _grid(x.shape[0] * x.shape[1], out)
+    programs, block, blocks, warps = _grid(x.shape[0] * x.shape[1], out[0] * out[1] * out[2])
     _pool_kernel[(programs,)](
         x, y, *given, *out, *window, *stride, *pad, *dilation, largest, padded, divisor, blocks, block, num_warps=warps
     )
@@ -159,32 +160,51 @@ def _depthwise_kernel(
     ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr, OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,
     KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
     PD: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr, DD: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr,
-    BIASED: tl.constexpr, PADDED: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr,
+    BIASED: tl.constexpr, ROWS: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0)
     plane = program // BLOCKS
     channel = plane % channels
     plane = plane.to(tl.int64)
+    # A thread has ROWS rows of one column, so that what it reads of a row serves each of them.
+    strips: tl.constexpr = (OH + ROWS - 1) // ROWS
     at = (program % BLOCKS) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < OD * OH * OW
-    left = at % OW * SW - PW
-    top = at // OW % OH * SH - PH
-    front = at // (OW * OH) * SD - PD
+    inside = at < OD * strips * OW
+    column, row, depth = at % OW, at // OW % strips * ROWS, at // (OW * strips)
+    left, top, front = column * SW - PW, row * SH - PH, depth * SD - PD
     source = x + plane * (ID * IH * IW) + (front * (IH * IW) + top * IW + left)
     taps = weight + channel * (KD * KH * KW)
-    total = tl.zeros((BLOCK,), tl.float32)
+    first = tl.zeros((BLOCK,), tl.float32)
     if BIASED:
-        total += tl.load(bias + channel)
+        first += tl.load(bias + channel)
+    second, third, fourth = first, first, first
     for kd in tl.static_range(KD):
-        for kh in tl.static_range(KH):
+        for r in tl.static_range((ROWS - 1) * SH + (KH - 1) * DH + 1):
+            there = inside
+            if PD > 0:
+                there = there & (front + kd * DD >= 0) & (front + kd * DD < ID)
+            if PH > 0 or OH % ROWS != 0:
+                there = there & (top + r >= 0) & (top + r < IH)
             for kw in tl.static_range(KW):
-                there = inside
-                if PADDED:
-                    d, h, w = front + kd * DD, top + kh * DH, left + kw * DW
-                    there = there & (d >= 0) & (d < ID) & (h >= 0) & (h < IH) & (w >= 0) & (w < IW)
-                value = tl.load(source + (kd * DD * (IH * IW) + kh * DH * IW + kw * DW), mask=there, other=0.0)
-                total += value * tl.load(taps + (kd * KH * KW + kh * KW + kw))
-    tl.store(y + plane * (OD * OH * OW) + at, total, mask=inside)
+                within = there
+                if PW > 0:
+                    within = there & (left + kw * DW >= 0) & (left + kw * DW < IW)
+                value = tl.load(source + (kd * DD * (IH * IW) + r * IW + kw * DW), mask=within, other=0.0)
+                if r % DH == 0 and r // DH < KH:
+                    first += value * tl.load(taps + (kd * KH + r // DH) * KW + kw)
+                if ROWS > 1 and r >= SH and (r - SH) % DH == 0 and (r - SH) // DH < KH:
+                    second += value * tl.load(taps + (kd * KH + (r - SH) // DH) * KW + kw)
+                if ROWS > 2 and r >= 2 * SH and (r - 2 * SH) % DH == 0 and (r - 2 * SH) // DH < KH:
+                    third += value * tl.load(taps + (kd * KH + (r - 2 * SH) // DH) * KW + kw)
+                if ROWS > 2 and r >= 3 * SH and (r - 3 * SH) % DH == 0 and (r - 3 * SH) // DH < KH:
+                    fourth += value * tl.load(taps + (kd * KH + (r - 3 * SH) // DH) * KW + kw)
+    target = y + plane * (OD * OH * OW) + (depth * (OH * OW) + row * OW + column)
+    tl.store(target, first, mask=inside)
+    if ROWS > 1:
+        tl.store(target + OW, second, mask=inside & (row + 1 < OH))
+    if ROWS > 2:
+        tl.store(target + 2 * OW, third, mask=inside & (row + 2 < OH))
+        tl.store(target + 3 * OW, fourth, mask=inside & (row + 3 < OH))
 
 
 def _depthwise_of(x, weight, bias, shape, stride, pad, dilation):
@@ -192,10 +212,11 @@ def _depthwise_of(x, weight, bias, shape, stride, pad, dilation):
     y = _torch.empty(shape, dtype=x.dtype, device=x.device)
     dims = x.dim() - 2
     given, out, window = _sizes(x, dims), _sizes(y, dims), _sizes(weight, dims)
-    programs, block, blocks, warps = _grid(x.shape[0] * x.shape[1], out)
+    rows = 1 if window[1] == 1 or out[1] < 2 else 2 if out[1] < 4 else 4
+    programs, block, blocks, warps = _grid(x.shape[0] * x.shape[1], out[0] * triton.cdiv(out[1], rows) * out[2])
     _depthwise_kernel[(programs,)](
         x, weight, weight if bias is None else bias.contiguous(), y, x.shape[1], *given, *out, *window, *stride, *pad,
-        *dilation, bias is not None, any(pad), blocks, block, num_warps=warps,
+        *dilation, bias is not None, rows, blocks, block, num_warps=warps,
     )
     return y
 
