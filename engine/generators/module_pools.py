@@ -49,8 +49,8 @@ def _planes(node):
 
 def _grid(planes, lanes):
     # One element a thread: neighbours then read neighbours in every load, which a wide store would spread over four lines.
-    block = min(256, max(32, triton.next_power_of_2(lanes)))
-    blocks = triton.cdiv(lanes, block)
+    block = min(256, max(32, 1 << (lanes - 1).bit_length()))
+    blocks = -(-lanes // block)
     return planes * blocks, block, blocks, block // 32
 """
 
@@ -213,7 +213,7 @@ def _depthwise_of(x, weight, bias, shape, stride, pad, dilation):
     dims = x.dim() - 2
     given, out, window = _sizes(x, dims), _sizes(y, dims), _sizes(weight, dims)
     rows = 1 if window[1] == 1 or out[1] < 2 else 2 if out[1] < 4 else 4
-    programs, block, blocks, warps = _grid(x.shape[0] * x.shape[1], out[0] * triton.cdiv(out[1], rows) * out[2])
+    programs, block, blocks, warps = _grid(x.shape[0] * x.shape[1], out[0] * -(-out[1] // rows) * out[2])
     _depthwise_kernel[(programs,)](
         x, weight, weight if bias is None else bias.contiguous(), y, x.shape[1], *given, *out, *window, *stride, *pad,
         *dilation, bias is not None, rows, blocks, block, num_warps=warps,

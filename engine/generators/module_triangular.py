@@ -79,8 +79,8 @@ def _reach_kernel(x, found, rows, cols, row_stride, col_stride, PER: tl.constexp
 
 def _reach(x, rows, tile):
     """For each block of `rows` rows: one more than the last tile of columns that is not all zeros, and the tiles from the first such on."""
-    found = _torch.zeros((triton.cdiv(x.shape[0], rows), 2), dtype=_torch.int32, device=x.device)
-    grid = (triton.cdiv(x.shape[0], tile), triton.cdiv(x.shape[1], tile))
+    found = _torch.zeros((-(-x.shape[0] // rows), 2), dtype=_torch.int32, device=x.device)
+    grid = (-(-x.shape[0] // tile), -(-x.shape[1] // tile))
     _reach_kernel[grid](x, found, *x.shape, *x.stride(), rows // tile, tile, num_warps=4)
     return found
 '''
@@ -121,7 +121,7 @@ BLOCKS = '''
 @triton.jit
 def _tiles_kernel(
     a, b, y, reach_a, reach_b, rows, inner, cols,
-    SIDE: tl.constexpr, HOW: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,
+    SIDE: tl.constexpr, HOW: tl.constexpr, EVEN: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,
 ):
     tiles = tl.cdiv(inner, TILE)
     # The longest sums of a lower triangle are the last rows', of an upper one the first rows': they start first.
@@ -137,8 +137,14 @@ def _tiles_kernel(
     total = tl.zeros((TILE, TILE), tl.float32)
     for start in range(first * TILE, last * TILE, STEP):
         along = start + tl.arange(0, STEP)
-        x = tl.load(a + at[:, None] * inner + along[None, :], mask=(at[:, None] < rows) & (along[None, :] < inner), other=0.0)
-        z = tl.load(b + along[:, None] * cols + over[None, :], mask=(along[:, None] < inner) & (over[None, :] < cols), other=0.0)
+        if EVEN:
+            x = tl.load(a + at[:, None] * inner + along[None, :])
+            z = tl.load(b + along[:, None] * cols + over[None, :])
+        else:
+            x_there = (at[:, None] < rows) & (along[None, :] < inner)
+            z_there = (along[:, None] < inner) & (over[None, :] < cols)
+            x = tl.load(a + at[:, None] * inner + along[None, :], mask=x_there, other=0.0)
+            z = tl.load(b + along[:, None] * cols + over[None, :], mask=z_there, other=0.0)
         total = tl.dot(x, z, total, input_precision=HOW)
     if SIDE > 0:
         total = tl.where(at[:, None] >= over[None, :], total, 0.0)
@@ -152,9 +158,10 @@ def _by_tiles(a, b, side, left_side):
     a, b = a.contiguous(), b.contiguous()
     tile = 128 if max(a.shape[0], b.shape[1]) >= 1024 else 32
     out = _torch.empty((a.shape[0], b.shape[1]), dtype=a.dtype, device=a.device)
-    grid = (triton.cdiv(a.shape[0], tile), triton.cdiv(b.shape[1], tile))
+    grid = (-(-a.shape[0] // tile), -(-b.shape[1] // tile))
+    even = a.shape[0] % tile == a.shape[1] % tile == b.shape[1] % tile == 0
     _tiles_kernel[grid](
-        a, b, out, _reach(a, tile, tile), _reach(b.t(), tile, tile), *a.shape, b.shape[1], side, PRECISION, tile,
+        a, b, out, _reach(a, tile, tile), _reach(b.t(), tile, tile), *a.shape, b.shape[1], side, PRECISION, even, tile,
         32 if PRECISION == "tf32" else 16, num_warps=8 if tile == 128 else 4, num_stages=3,
     )
     return out
