@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from . import module_summed as summed
 from . import module_triangular as triangular
 
 BENCHMARK = '''
@@ -322,12 +323,13 @@ _HEAD = "\n\nimport operator as _operator\n"
 # Way: (what the user's text must name, parts in the order of the file, rewrites in the order of application).
 _POOLS = (("[Pp]ool", (_POOLING,), ("_pooling",)), ("groups", (_CONVOLUTION, _DEPTHWISE), ("_depthwise",)))
 _TEXTS = {
+    "summed": (summed.NAMED, summed.SUMMED),
     "flipped": ("[Cc]onv_?[Tt]ranspose", _FLIPPED),
     "pointwise": (r"Conv[123]d|conv[123]d", _CONVOLUTION, _POINTWISE),
     "triangular": (triangular.NAMED, triangular.FOUND, triangular.REACH, triangular.ROWS),
     "triangular_tiles": (triangular.NAMED, triangular.FOUND, triangular.REACH, triangular.BLOCKS),
 }
-REWRITES = ("triangular", "triangular_tiles", "flipped", "pools", "pointwise")
+REWRITES = ("triangular", "triangular_tiles", "summed", "flipped", "pools", "pointwise")
 
 
 def usable(way: str, user: str) -> bool:

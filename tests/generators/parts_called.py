@@ -49,6 +49,22 @@ MODULES = (
     ("Conv2d(6, 4, 1, padding=1)", (2, 6, 9, 11), POINTWISE, "conv2d.default"),
     ("Conv2d(6, 4, 1, 2)", (2, 6, 9, 11), POINTWISE, "conv2d.default"),
 )  # fmt: skip
+# (convolution, what reduces its result, sizes of its input, whether the image is summed first).
+SUMMED = (
+    ("Conv2d(6, 4, 3, padding=1)", "y.mean(dim=[2, 3])", (2, 6, 9, 11), True),
+    ("Conv2d(6, 4, (3, 5), (2, 1), (1, 3), (2, 1), groups=2)", "y.mean(3, keepdim=True)", (2, 6, 13, 11), True),
+    ("Conv2d(6, 4, 3, 2)", "y.mean(dim=[2, 3])", (2, 6, 13, 11), False),
+    ("Conv3d(6, 4, (3, 2, 5), dilation=(2, 1, 1), bias=False)", "y.sum(dim=2)", (2, 6, 7, 8, 9), True),
+    ("Conv3d(6, 4, 3)", "torch.nn.functional.adaptive_avg_pool3d(y, (1, 1, 1))", (2, 6, 7, 8, 9), True),
+    ("Conv1d(6, 4, 7, padding=6)", "y.sum(dim=(2,), keepdim=True)", (2, 6, 5), True),
+    ("ConvTranspose2d(6, 4, 3, 2, 1, 1)", "(y * 0.5).mean(dim=[2, 3], keepdim=True)", (2, 6, 7, 5), True),
+    ("ConvTranspose2d(6, 4, (3, 5), (2, 3), (1, 2), 1, 2, dilation=(2, 1))", "y.sum(dim=-1)", (2, 6, 7, 5), True),
+    ("ConvTranspose3d(4, 6, 3, padding=1)", "y.mean(dim=2, keepdim=True)", (2, 4, 6, 7, 8), True),
+    ("ConvTranspose3d(4, 6, (1, 2, 4), (3, 1, 5), bias=False)", "y.sum(dim=(2, 4))", (2, 4, 6, 7, 8), True),
+    ("ConvTranspose1d(4, 6, 3, 2, 3)", "y.mean(dim=2)", (2, 4, 6), True),
+    ("Conv2d(6, 4, 3)", "y.mean(dim=[1, 2])", (2, 6, 9, 9), False),
+    ("Conv2d(6, 4, 3)", "y.mean(dim=2) + y[:, :, 0]", (2, 6, 9, 9), False),
+)  # fmt: skip
 # (expression, sizes of A and B, triangle that A and B hold, whether zeros are left out).
 PRODUCTS = (
     ("torch.tril(A @ B)", (300, 300), (300, 300), "tril", True),
@@ -105,6 +121,27 @@ def module_row(number: int) -> dict[str, Any]:
     return row(made, called, out, part.double()(x.double())) | {"holds": holds}
 
 
+def summed_row(number: int) -> dict[str, Any]:
+    made, then, sizes, rewritten = SUMMED[number]
+    user = (
+        "import torch\n\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        f"        self.part = torch.nn.{made}\n\n    def forward(self, x):\n        y = self.part(x)\n"
+        f"        return {then}\n\ndef get_init_inputs():\n    return []\n"
+    )
+    torch.manual_seed(number)
+    part, x = (
+        eval(f"torch.nn.{made}", {"torch": torch}).requires_grad_(False).to(DEVICE),
+        torch.randn(sizes, device=DEVICE),
+    )
+    state = dict(part.named_parameters())
+    called = loaded(
+        user, ModuleCall(tensors=1, state=tuple(f"part.{name}" for name in state)), ("summed",), 300 + number
+    )
+    out = called.run(x, *state.values())
+    expected = eval(then, {"torch": torch, "y": part.double()(x.double())})
+    return row(f"{made} {then}", called, out, expected) | {"rewritten": rewritten}
+
+
 def product_row(number: int, way: str) -> dict[str, Any]:
     expression, first, second, triangle, rewritten = PRODUCTS[number]
     user = (
@@ -134,13 +171,15 @@ def nan_row() -> list[bool]:
     user = "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.nn.functional.max_pool1d(x, 2)\n\ndef get_init_inputs():\n    return []\n"  # fmt: skip
     called = loaded(user, ModuleCall(tensors=1), POOLS, 201)
     x = torch.tensor([[[1.0, float("nan"), float("nan"), 2.0, 3.0, 4.0]]], device=DEVICE)
-    return called.run(x).isnan().flatten().tolist()
+    found: list[bool] = called.run(x).isnan().flatten().tolist()
+    return found
 
 
 if __name__ == "__main__":
     ways = ("triangular", "triangular_tiles")
     rows = {
         "modules": [module_row(number) for number in range(len(MODULES))],
+        "summed": [summed_row(number) for number in range(len(SUMMED))],
         "products": {way: [product_row(number, way) for number in range(len(PRODUCTS))] for way in ways},
         "reach": reach_row(),
         "nan": nan_row(),

@@ -58,6 +58,15 @@ def test_products_of_triangles_are_right_and_leave_out_zeros(device: str, way: s
 
 
 @on_both
+def test_sums_over_a_convolution_are_those_of_sums_of_the_image(device: str) -> None:
+    rows = called(device)["summed"]
+    assert len(rows) == 13
+    for row in rows:
+        assert row["same_shape"] and row["error"] < LIMIT, row
+        assert ("_sum_of" in row["operators"]) is row["rewritten"], row
+
+
+@on_both
 def test_zero_tiles_are_found(device: str) -> None:
     # (one more than the last tile with a value, number of tiles from the first one with a value): 4 columns of tiles, then 3 rows.
     assert called(device)["reach"] == {
