@@ -153,6 +153,69 @@ def _pooling(graph):
             graph.erase_node(node)
 '''
 
+_NORMS_LATER = '''
+
+def _statistics(x, eps):
+    """Mean and reciprocal deviation of each channel."""
+    if x.is_cuda:
+        return _torch.batch_norm_stats(x, eps)
+    variance, mean = _torch.var_mean(x, [0, *range(2, x.dim())], correction=0)
+    return mean, (variance + eps).rsqrt()
+
+
+def _normed(x, statistics, weight, bias):
+    scale = statistics[1] if weight is None else statistics[1] * weight
+    moved = -statistics[0] * scale if bias is None else bias - statistics[0] * scale
+    wide = [-1] + [1] * (x.dim() - 2)
+    return _torch.addcmul(moved.view(wide), x, scale.view(wide))
+
+
+def _whole_windows(node, apart=False):
+    """Whether an average is over windows inside the image alone; `apart`: that share no pixel and leave none between."""
+    window, stride, pad, ceil, _, divisor = (list(node.args[1:]) + [[], 0, False, True, None][len(node.args) - 2 :])[:6]
+    pad = [pad] if isinstance(pad, int) else pad
+    same = not stride or list(stride) == list(window)
+    return not any(pad) and not ceil and divisor is None and not node.kwargs and (same or not apart)
+
+
+def _norms_later(graph):
+    """An average of what a norm of the batch gives is the norm of the average: fewer pixels to norm. Two averages become one."""
+    gone = set()
+    # Twice, since a norm moved behind a second average leaves two in a row.
+    for pool in 2 * [n for n in graph.nodes if n.target in _MEANS]:
+        if pool in gone:
+            continue
+        norm = pool.args[0]
+        if not _whole_windows(pool) or not isinstance(norm, _torch.fx.Node) or not _only(norm, pool) or not _planes(norm):
+            continue
+        if norm.target in _MEANS and _whole_windows(pool, apart=True) and _whole_windows(norm, apart=True):
+            dims = _MEANS[norm.target]
+            windows = [_three(node.args[1], dims, 1)[3 - dims :] for node in (pool, norm)]
+            pool.args = (norm.args[0], [a * b for a, b in zip(*windows)])
+            graph.erase_node(norm)
+            gone.add(norm)
+            norm = pool.args[0]
+            if not isinstance(norm, _torch.fx.Node) or not _only(norm, pool) or not _planes(norm):
+                continue
+        if norm.target is _aten.batch_norm.default:
+            x, weight, bias, mean, variance, training, _, eps = norm.args[:8]
+            if not training or mean is not None or variance is not None or not _planes(x):
+                continue
+            with graph.inserting_before(norm):
+                found = graph.call_function(_statistics, (x, eps))
+            found.meta["val"] = None
+        elif norm.target is _normed:
+            x, found, weight, bias = norm.args
+        else:
+            continue
+        pool.args = (x, *pool.args[1:])
+        with graph.inserting_after(pool):
+            later = graph.call_function(_normed, (pool, found, weight, bias))
+        later.meta["val"] = pool.meta["val"]
+        pool.replace_all_uses_with(later, delete_user_cb=lambda user: user is not later)
+        graph.erase_node(norm)
+'''
+
 _DEPTHWISE = '''
 
 @triton.jit
@@ -321,7 +384,11 @@ def _flipped(graph):
 
 _HEAD = "\n\nimport operator as _operator\n"
 # Way: (what the user's text must name, parts in the order of the file, rewrites in the order of application).
-_POOLS = (("[Pp]ool", (_POOLING,), ("_pooling",)), ("groups", (_CONVOLUTION, _DEPTHWISE), ("_depthwise",)))
+_POOLS = (
+    ("(?is)(?=.*batch_?norm)(?=.*avg_?pool)", (_POOLING, _NORMS_LATER), ("_norms_later",)),
+    ("[Pp]ool", (_POOLING,), ("_pooling",)),
+    ("groups", (_CONVOLUTION, _DEPTHWISE), ("_depthwise",)),
+)
 _TEXTS = {
     "summed": (summed.NAMED, summed.SUMMED),
     "flipped": ("[Cc]onv_?[Tt]ranspose", _FLIPPED),

@@ -20,6 +20,7 @@ from gpusolver.problems.module_source import ModuleCall, eager
 
 DEVICE = os.environ.get("PARTS_DEVICE", "cpu")
 POOLS, FLIPPED, POINTWISE = ("pools",), ("flipped",), ("pointwise",)
+BATCH = "torch.nn.BatchNorm2d(3, track_running_stats=False), "
 # (module, sizes of its input, ways, what the traced graph must hold).
 MODULES = (
     ("MaxPool1d(4)", (2, 3, 130), POOLS, "_pool"),
@@ -32,6 +33,11 @@ MODULES = (
     ("AvgPool3d(3, 2, 1, divisor_override=5)", (2, 3, 5, 7, 9), POOLS, "_pool"),
     ("AvgPool2d(3, 2, 1, ceil_mode=True)", (2, 3, 12, 7), POOLS, "avg_pool2d.default"),
     ("AvgPool2d(12)", (2, 3, 24, 25), POOLS, "avg_pool2d.default"),
+    (f"Sequential({BATCH}torch.nn.AvgPool2d(2), torch.nn.AvgPool2d((2, 3)))", (2, 3, 13, 17), POOLS, "_normed"),
+    (f"Sequential({BATCH}torch.nn.AvgPool2d(3, 1))", (2, 3, 5, 6), POOLS, "_normed"),
+    (f"Sequential({BATCH}torch.nn.AvgPool2d(2, padding=1))", (2, 3, 6, 6), POOLS, "batch_norm.default"),
+    (f"Sequential(torch.nn.AvgPool2d(3), {BATCH}torch.nn.Tanh())", (2, 3, 9, 9), POOLS, "batch_norm.default"),
+    ("Sequential(torch.nn.BatchNorm2d(3).eval(), torch.nn.AvgPool2d(2))", (2, 3, 6, 6), POOLS, "batch_norm.default"),
     ("Conv1d(6, 6, 3, groups=6, bias=False)", (2, 6, 130), POOLS, "_depthwise_of"),
     ("Conv2d(6, 6, (3, 5), (2, 1), (1, 2), (1, 2), groups=6)", (2, 6, 13, 17), POOLS, "_depthwise_of"),
     ("Conv2d(5, 5, 3, groups=5)", (3, 5, 66, 131), POOLS, "_depthwise_of"),
@@ -115,7 +121,7 @@ def module_row(number: int) -> dict[str, Any]:
         eval(f"torch.nn.{made}", {"torch": torch}).requires_grad_(False).to(DEVICE),
         torch.randn(sizes, device=DEVICE),
     )
-    state = dict(part.named_parameters())
+    state = dict(part.named_parameters()) | dict(part.named_buffers())
     called = loaded(user, ModuleCall(tensors=1, state=tuple(f"part.{name}" for name in state)), ways, number)
     out = called.run(x, *state.values())
     return row(made, called, out, part.double()(x.double())) | {"holds": holds}
