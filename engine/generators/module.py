@@ -8,24 +8,43 @@ from .module_text import is_module, precision_of, ways_of, with_ways
 Ways = tuple[tuple[str, ...], ...]
 
 _COMPILED: Ways = (("compile",), ("compile_autotune",))
-_CONVOLVED: Ways = (("channels_last",), ("channels_last", "compile"))
-_FEWER_PASSES: Ways = (("in_place",), ("folded",), *_COMPILED)
+_CONVOLVED: Ways = (
+    ("benchmark",), ("channels_last",), ("benchmark", "channels_last"), ("benchmark", "flipped"),
+    ("benchmark", "flipped", "channels_last"), ("benchmark", "pools"), ("benchmark", "summed"),
+    ("benchmark", "compile"), ("channels_last", "compile"), ("benchmark", "channels_last", "compile"),
+    ("benchmark", "flipped", "compile"), ("benchmark", "pools", "compile"), ("benchmark", "summed", "compile"),
+)  # fmt: skip
+# Operators replaced by others; a way that the module's text has no use for is left out of the source, and equal sources are one.
+_REPLACED: Ways = (
+    ("pools",), ("flipped",), ("pointwise",), ("summed",), ("pools", "pointwise"), ("triangular",), ("triangular_tiles",),
+)  # fmt: skip
+_FEWER_PASSES: Ways = (("in_place",), ("folded",), *_REPLACED, *_COMPILED)
 # Beside what the incumbent does already. The first of those as fast as the fastest is taken, so the plainest stands first.
 WAYS: dict[str, Ways] = {
-    "enable_tf32": ((), *_COMPILED),
+    "enable_tf32": ((), *_REPLACED, *_COMPILED),
     "fuse": _FEWER_PASSES,
     "less_traffic": _FEWER_PASSES,
     "less_of_both": _FEWER_PASSES,
-    "tile": _COMPILED,
-    "coalesce": _COMPILED,
-    "less_arithmetic": _COMPILED,
-    "fewer_instructions": _COMPILED,
-    "hide_latency": _COMPILED,
+    "tile": (*_REPLACED, *_COMPILED),
+    "coalesce": (*_REPLACED, *_COMPILED),
+    "less_arithmetic": (*_REPLACED, *_COMPILED),
+    "fewer_instructions": (*_REPLACED, *_COMPILED),
+    "hide_latency": (*_REPLACED, *_COMPILED),
+    # What a replaced operator may answer, where it is one of a few kernels inside which the cause lies.
+    "vectorize": _REPLACED,
+    "coalesce_stores": _REPLACED,
+    "constant_indices": _REPLACED,
+    "remove_stall": _REPLACED,
+    "instruction_parallelism": _REPLACED,
+    "independent_chains": _REPLACED,
+    "wgmma": _REPLACED,
     "cuda_graph": (("cuda_graph",), ("compile", "cuda_graph"), ("reduce_overhead",)),
     "fused_attention": (("fused_attention",), ("fused_attention", "compile")),
 }
 _OF_LAYOUT = (
     "enable_tf32",
+    "wgmma",
+    "tile",
     "fuse",
     "less_traffic",
     "less_of_both",
@@ -34,7 +53,8 @@ _OF_LAYOUT = (
     "fewer_instructions",
     "hide_latency",
 )
-_EXCLUDE = ("compile", "compile_autotune", "reduce_overhead")
+# Of each of these a source has one at most.
+_ALTERNATIVES = (("compile", "compile_autotune", "reduce_overhead"), ("triangular", "triangular_tiles"))
 
 
 class ModuleGenerator:
@@ -60,11 +80,12 @@ class ModuleGenerator:
             further = (*further, *_CONVOLVED)
         made = (with_ways(asked.source, _joined(mine, ways), precision) for ways in further)
         sources = tuple(source for source in dict.fromkeys(made) if source != asked.source)
-        note = f"{asked.prescription}: " + "; ".join(" + ".join(ways) or "as it is" for ways in further)
+        note = f"{asked.prescription}: " + "; ".join(" + ".join(ways_of(source)) or "as it is" for source in sources)
         return Candidate(sources=sources, note=note) if sources else None
 
 
 def _joined(mine: tuple[str, ...], further: tuple[str, ...]) -> tuple[str, ...]:
-    """Both, but for the way of compiling, of which a source has one."""
-    kept = tuple(way for way in mine if way not in _EXCLUDE or not set(further) & set(_EXCLUDE))
+    """Both, but for alternatives to what is further, of which a source has one."""
+    replaced = {way for group in _ALTERNATIVES if set(group) & set(further) for way in group}
+    kept = tuple(way for way in mine if way not in replaced)
     return (*kept, *(way for way in further if way not in kept))

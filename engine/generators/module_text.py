@@ -7,13 +7,15 @@ import re
 
 from ...problems.module_source import MARK, SCOPED, ModuleCall, spec
 from ...problems.sources import PRECISION_LINES
+from . import module_pools
 
 WAYS_LINE = "_WAYS = "
 # In the order of application: each part wraps what the ones before it define.
 ORDER = (
-    "channels_last", "folded", "fused_attention", "in_place", "compile", "compile_autotune", "reduce_overhead", "cuda_graph",
+    "channels_last", "folded", *module_pools.REWRITES, "fused_attention", "in_place", "compile", "compile_autotune",
+    "reduce_overhead", "cuda_graph", "benchmark",
 )  # fmt: skip
-_GRAPH_WAYS = ("folded", "fused_attention", "in_place")
+_GRAPH_WAYS = ("folded", "fused_attention", "in_place", *module_pools.REWRITES)
 _COMPILE_WAYS = {
     "compile": "default",
     "compile_autotune": "max-autotune-no-cudagraphs",
@@ -227,9 +229,9 @@ def ways_of(source: str) -> tuple[str, ...]:
 
 
 def with_ways(source: str, ways: tuple[str, ...], precision: str) -> str:
-    """The same module called in these ways at this precision, whatever the source did before."""
+    """The same module called in these ways at this precision, whatever the source did before; ways that its text has no use for are left out."""
     user, _, rest = source.partition(MARK)
-    ordered = tuple(way for way in ORDER if way in ways)
+    ordered = tuple(way for way in ORDER if way in ways and module_pools.usable(way, user))
     text = spec(user, _call_of(rest))
     text = re.sub(r'^PRECISION = "\w+"$', f'PRECISION = "{precision}"', text, flags=re.MULTILINE)
     text += f"{WAYS_LINE}({''.join(f'{way!r}, ' for way in ordered).rstrip()})\n" + _CALL
@@ -237,13 +239,21 @@ def with_ways(source: str, ways: tuple[str, ...], precision: str) -> str:
         text += _CHANNELS_LAST
     graphs = [way for way in ordered if way in _GRAPH_WAYS]
     if graphs:
-        text += _TRACED + "".join(_PARTS[way] for way in graphs)
-        text += f"\n\n_REWRITES = ({''.join(f'_{way}, ' for way in graphs).rstrip()})\n"
+        added, names = module_pools.rewrites(ordered, user)
+        text += _TRACED + added + "".join(_PARTS[way] for way in graphs if way in _PARTS)
+        names = (
+            ("_folded",) * ("folded" in graphs)
+            + names
+            + tuple(f"_{way}" for way in graphs if way in _PARTS and way != "folded")
+        )
+        text += f"\n\n_REWRITES = ({''.join(f'{name}, ' for name in names).rstrip()})\n"
     for way in ordered:
         if way in _COMPILE_WAYS:
             text += _COMPILED.format(mode=_COMPILE_WAYS[way]) + (_MARKED if way == "reduce_overhead" else "")
     if "cuda_graph" in ordered:
         text += _REPLAYED
+    if "benchmark" in ordered:
+        text += module_pools.BENCHMARK
     return text + SCOPED.format(before="_ready(tensors[0].device)\n    ", call="operation(*tensors)")
 
 

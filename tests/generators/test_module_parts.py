@@ -1,0 +1,81 @@
+"""Operators of a module replaced by others: right at small and awkward sizes against float64, and replaced where they fit alone."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+ROOT = Path(__file__).parents[2]
+LIMIT = 1e-6
+"""Of the relative L2 error: float32 sums of up to 300 products."""
+
+
+@functools.cache
+def called(device: str) -> dict[str, Any]:
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"PARTS_DEVICE": device}
+    if device == "cpu":
+        environment["TRITON_INTERPRET"] = "1"
+    command = [sys.executable, "-m", "tests.generators.parts_called"]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+on_both = pytest.mark.parametrize(
+    "device", [pytest.param("cpu", marks=pytest.mark.torch_cpu), pytest.param("cuda", marks=pytest.mark.gpu)]
+)
+
+
+@on_both
+def test_pools_and_convolutions_are_right_and_replaced_where_they_fit(device: str) -> None:
+    rows = called(device)["modules"]
+    assert len(rows) == 31
+    for row in rows:
+        assert row["same_shape"] and row["error"] < LIMIT, row
+        assert any(name.endswith(row["holds"]) for name in row["operators"]), row
+        assert row["benchmark_after"] is False, row
+
+
+@on_both
+@pytest.mark.parametrize("way", ["triangular", "triangular_tiles"])
+def test_products_of_triangles_are_right_and_leave_out_zeros(device: str, way: str) -> None:
+    rows = called(device)["products"][way]
+    assert len(rows) == 14
+    for row in rows:
+        assert row["same_shape"] and row["error"] < LIMIT, row
+        assert any("matmul" in name or "mm" in name for name in row["operators"]) is not row["rewritten"], row
+
+
+@on_both
+def test_sums_over_a_convolution_are_those_of_sums_of_the_image(device: str) -> None:
+    rows = called(device)["summed"]
+    assert len(rows) == 13
+    for row in rows:
+        assert row["same_shape"] and row["error"] < LIMIT, row
+        assert ("_sum_of" in row["operators"]) is row["rewritten"], row
+
+
+@on_both
+def test_zero_tiles_are_found(device: str) -> None:
+    # (one more than the last tile with a value, number of tiles from the first one with a value): 4 columns of tiles, then 3 rows.
+    assert called(device)["reach"] == {
+        "plain": [[3, 3], [0, 0], [4, 1]],
+        "turned": [[0, 0], [1, 3], [1, 3], [3, 1]],
+        "wide": [[3, 3], [4, 1]],
+    }
+
+
+@on_both
+def test_a_largest_value_that_is_no_number_stays_none(device: str) -> None:
+    assert called(device)["nan"] == [True, True, False]
