@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 
 import click
 
 from ..events.errors import BadInput
 from ..problems.contract import Problem
 from ..problems.imported import find, import_file, is_import
-from ..problems.probing import CPU, Prober, on_card
+from ..problems.probing import CPU, Budget, Prober, on_card
 from .devices import card_memory, measures
+
+Answer = Problem | BadInput
+_ABREAST = 3
+"""Files asked at a time: most of the time a context is being made. Two of the largest still fit a card's memory."""
 
 
 def imported(targets: tuple[str, ...], clone: pathlib.Path | None, device: str) -> dict[str, Problem]:
@@ -29,22 +37,46 @@ def imported(targets: tuple[str, ...], clone: pathlib.Path | None, device: str) 
     where, budget = ("cpu", CPU) if device == "cpu" else ("cuda", on_card(card_memory()))
     many = {word for word in named.values() if len([other for other in named.values() if other == word]) > 1}
     found: dict[str, Problem] = {}
-    with Prober(where) as prober:
-        for path, word in named.items():
-            try:
-                problem = import_file(path, prober, budget)
-            except BadInput as error:
-                if word not in many:
-                    raise
-                click.echo(f"left out {error}", err=True)
-                continue
-            if problem.name in found:
-                raise BadInput(f"{path}: expected files of different names, found two of the name {problem.name}")
-            found[problem.name] = problem
-            click.echo(f"imported {problem.name}{_changed(problem)}")
+    for path, problem in _asked(tuple(named), where, budget):
+        if isinstance(problem, BadInput):
+            if named[path] not in many:
+                raise problem
+            click.echo(f"left out {problem}", err=True)
+            continue
+        if problem.name in found:
+            raise BadInput(f"{path}: expected files of different names, found two of the name {problem.name}")
+        found[problem.name] = problem
+        click.echo(f"imported {problem.name}{_changed(problem)}")
     if not found:
         raise BadInput(f"{' '.join(targets)}: expected a file that can be imported, found none")
     return found
+
+
+def _asked(paths: tuple[pathlib.Path, ...], where: str, budget: Budget) -> Iterator[tuple[pathlib.Path, Answer]]:
+    """Each file's problem or what is wrong with it, some at a time; those that failed beside others are asked again alone, at the end."""
+    abreast = min(_ABREAST, len(paths))
+    with contextlib.ExitStack() as stack:
+        free = SimpleQueue[Prober]()
+        for _ in range(abreast):
+            free.put(stack.enter_context(Prober(where)))
+        pool = stack.enter_context(ThreadPoolExecutor(abreast))
+
+        def ask(path: pathlib.Path) -> Answer:
+            prober = free.get()
+            try:
+                return import_file(path, prober, budget)
+            except BadInput as error:
+                return error
+            finally:
+                free.put(prober)
+
+        failed: list[pathlib.Path] = []
+        for path, answer in zip(paths, pool.map(ask, paths), strict=True):
+            if isinstance(answer, BadInput):
+                failed.append(path)
+            else:
+                yield path, answer
+        yield from ((path, ask(path)) for path in failed)
 
 
 def split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
