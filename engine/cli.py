@@ -128,6 +128,7 @@ def report_command(ledger: pathlib.Path) -> None:
     from ..projections.runs import fold
     from .remarks import print_remarks
     from .report import plain, print_ground, print_report
+    from .report_speedups import print_speedups
     from .statement import print_statement
 
     console = Console()
@@ -138,6 +139,7 @@ def report_command(ledger: pathlib.Path) -> None:
                 console.rule(plain(run))
                 print_ground(view, console)
                 print_report(view, console)
+                print_speedups(view, console)
                 print_remarks(view, reader.artifact, console)
             for exam, examination in fold_examinations(records).items():
                 console.rule(plain(exam))
@@ -149,6 +151,7 @@ def report_command(ledger: pathlib.Path) -> None:
 def _play(path: pathlib.Path, executor: Executor, request: RunRequest | None) -> None:
     from .remarks import print_remarks
     from .report import print_ground, print_report
+    from .report_speedups import print_speedups
 
     console = Console()
     device = executor.facts().get("device", "unknown device")
@@ -169,6 +172,7 @@ def _play(path: pathlib.Path, executor: Executor, request: RunRequest | None) ->
         progress.update(task, completed=progress.tasks[0].total or 1)
     print_ground(view, console)
     print_report(view, console)
+    print_speedups(view, console)
     with LedgerReader(path) as reader:
         print_remarks(view, reader.artifact, console)
     console.print(_RESTRICTION)
