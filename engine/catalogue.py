@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..events.model import RuleFired, TilesSwept
 from ..problems.contract import Variant
-from ..problems.sources import with_config, with_precision
+from ..problems.sources import precision_of, with_config, with_precision
 from ..profilers import artifacts as shapes
 from ..profilers.sweeps import choose
 from .executor import Executor, Question
@@ -27,9 +27,10 @@ def candidate_for(
     if variant.kind == "flag" or variant.source is None:
         return Made(generator="flag", variant=fired.prescription, source=with_precision(incumbent, "tf32"))
     name = f"{fired.prescription}:{variant.file}"
+    text = with_precision(variant.source, precision_of(incumbent)) if variant.follows else variant.source
     if variant.kind == "file":
-        return Made(generator="file", variant=name, source=variant.source)
-    source = _swept(draft, executor, question, fired, variant, variant.source, margin)
+        return Made(generator="file", variant=name, source=text)
+    source = _swept(draft, executor, question, fired, variant, text, margin)
     return Made(generator="template", variant=name, source=source)
 
 
