@@ -6,7 +6,7 @@ EPS = 1e-5
 
 
 def inputs(shape, generator, device):
-    """x (batch, seq, dim); cos and sin (seq, pairs) of the rotary angles; then the block's weights. All float32.
+    """x (batch, seq, dim), a tenth of what the block adds to it, so that its products are what an answer is judged by; cos and sin (seq, pairs) of the rotary angles; then the block's weights. All float32.
 
     dim = heads * 2 * pairs. Weights are normal with a variance of 1 / (terms of their sums), so that every step keeps its scale;
     those of the two norms (dim) lie around 1. wq, wk, wv: (heads, 2 * pairs, dim); wo: (dim, dim); w_gate, w_up: (hidden, dim);
@@ -20,7 +20,7 @@ def inputs(shape, generator, device):
 
     speeds = 10000.0 ** -(torch.arange(shape["pairs"], dtype=torch.float64, device=device) / shape["pairs"])
     angles = torch.arange(seq, dtype=torch.float64, device=device)[:, None] * speeds
-    x = normal(batch, seq, dim)
+    x = 0.1 * normal(batch, seq, dim)
     norms = [1 + 0.1 * normal(dim) for _ in range(2)]
     wq, wk, wv = (normal(heads, size, dim) * dim**-0.5 for _ in range(3))
     wo = normal(dim, dim) * dim**-0.5
