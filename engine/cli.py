@@ -12,10 +12,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..events.errors import BadInput, GpuSolverError
 from ..events.reader import LedgerReader
 from ..events.writer import LedgerWriter
-from ..problems.contract import Problem, names
+from ..problems.contract import Problem
 from ..problems.imported import find, import_file
 from ..problems.probing import CPU, on_card
-from .devices import DEVICES, card_memory, default_recording, measures, open_executor, refuse_packaged
+from .devices import DEVICES, all_problems, card_memory, default_recording, measures, open_executor, refuse_packaged
 from .executor import Executor
 from .generators.registry import DEFAULT
 from .generators.registry import NAMES as GENERATORS
@@ -32,7 +32,12 @@ _RESTRICTION = (
 
 @click.command("run")
 @click.argument("targets", nargs=-1)
-@click.option("--problems", default=",".join(REFERENCE_BATCH), show_default=True, help="Names by comma, or 'all'.")
+@click.option(
+    "--problems",
+    default=",".join(REFERENCE_BATCH),
+    show_default=True,
+    help="Names by comma, or 'all'; of a recording, all that it holds.",
+)
 @click.option("--arms", default="off,on", show_default=True, help="off, on, off+tabu, on+tabu, random.")
 @click.option("--rounds", default=12, show_default=True, help="Rounds at most, per cell.")
 @click.option("--repetitions", default="", help="A number for all, or problem=number by comma.")
@@ -71,10 +76,11 @@ def run_command(
     """
     try:
         imported = {} if resume else _imported(targets, kernelbench, device)
+        alone = bool(targets) and context.get_parameter_source("problems") is ParameterSource.DEFAULT
+        every = problems == "all" and not resume
+        listed = () if alone else all_problems(device, recording) if every else words(problems)
     except GpuSolverError as error:
         raise click.ClickException(str(error)) from error
-    alone = bool(targets) and context.get_parameter_source("problems") is ParameterSource.DEFAULT
-    listed = () if alone else names() if problems == "all" else words(problems)
     chosen = (*listed, *imported)
     request = RunRequest(
         problems=chosen,

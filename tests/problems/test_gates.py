@@ -60,7 +60,9 @@ def test_a_variant_that_follows_the_incumbent_keeps_its_precision() -> None:
     fused = problem.variant("fused_attention", "flags")
     assert fused is not None and fused.source is not None and fused.follows and precision_of(fused.source) == "ieee"
     for precision in ("ieee", "tf32"):
-        assert text_of(fused, fused.source, with_precision(problem.start, precision)) == with_precision(fused.source, precision)
+        assert text_of(fused, fused.source, with_precision(problem.start, precision)) == with_precision(
+            fused.source, precision
+        )
     assert text_of(fused, fused.source, "def run(x): ...") == fused.source
     own = load("matmul").variant("coalesce", "flags")
     assert own is not None and own.source is not None and not own.follows
