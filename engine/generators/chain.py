@@ -96,9 +96,9 @@ def _by_catalogue(now: Try) -> Made | None:
                 return None
         except BadInput:
             return None  # a source of another generator, without the line that a flag sets
-    if variant.kind == "file" and variant.source is not None:
-        if not now.fresh([text_of(variant, variant.source, now.asked.source)]):
-            return None
+    whole = variant.source if variant.kind == "file" else None
+    if whole is not None and not now.fresh([text_of(variant, whole, now.asked.source)]):
+        return None
     return candidate_for(now.draft, now.executor, now.question, now.fired, now.asked.source, now.margin)
 
 

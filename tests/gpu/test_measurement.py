@@ -15,7 +15,7 @@ from gpusolver.engine.registration import STATISTICS
 from gpusolver.engine.rules import rules
 from gpusolver.events.model import Cell
 from gpusolver.problems.contract import Problem, declared, load
-from gpusolver.problems.sources import with_config, with_precision
+from gpusolver.problems.sources import strict_twin, with_config, with_precision
 from gpusolver.profilers import artifacts as shapes
 from gpusolver.profilers.gates import judge_report
 from gpusolver.profilers.intervals import b_times, interval, lower_median
@@ -72,8 +72,8 @@ def test_every_variant_of_the_larger_problems_passes_the_gate(gpu: LocalExecutor
         if variant.source is not None:
             texts.add(with_config(variant.source, variant.configs[0]) if variant.configs else variant.source)
     for text in texts:
-        for precision, contract in (("ieee", "fp32-strict"), ("tf32", "tf32-allowed")):
-            seen = gpu.gate(question(problem), with_precision(text, precision))
+        for source, contract in ((strict_twin(text), "fp32-strict"), (with_precision(text, "tf32"), "tf32-allowed")):
+            seen = gpu.gate(question(problem), source)
             report = shapes.decode(shapes.Report, seen.artifacts["report"])
             assert judge_report(report, declared(problem, "flags"), contract)[0] == "passed", (text, contract)
 

@@ -40,7 +40,9 @@ def test_the_signal_is_there_for_the_written_attention_and_zero_for_the_fused_on
         }
         operators = tuple((key, ns) for key, ns in spent.items() if ns > 0)
         made = Timeline(collector="torch_profiler", calls=(((0, 1, "kernel"),),), operators=operators)
-        found[name] = timeline_signals(made, 1)["attention_share"]
+        share = timeline_signals(made, 1)["attention_share"]
+        assert share is not None
+        found[name] = share
         named = {"aten::bmm", "aten::_softmax"} & set(spent)
         assert len(named) == (2 if name == "start" else 0), spent
     assert 0 < found["start"] < 1 and found["fused"] == 0.0
