@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ..events.errors import BadInput
 from ..events.model import RuleFired, TilesSwept
 from ..problems.contract import Variant
-from ..problems.sources import with_config, with_precision
+from ..problems.sources import precision_of, with_config, with_precision
 from ..profilers import artifacts as shapes
 from ..profilers.sweeps import choose
 from .executor import Executor, Question
@@ -27,10 +28,21 @@ def candidate_for(
     if variant.kind == "flag" or variant.source is None:
         return Made(generator="flag", variant=fired.prescription, source=with_precision(incumbent, "tf32"))
     name = f"{fired.prescription}:{variant.file}"
+    text = text_of(variant, variant.source, incumbent)
     if variant.kind == "file":
-        return Made(generator="file", variant=name, source=variant.source)
-    source = _swept(draft, executor, question, fired, variant, variant.source, margin)
+        return Made(generator="file", variant=name, source=text)
+    source = _swept(draft, executor, question, fired, variant, text, margin)
     return Made(generator="template", variant=name, source=source)
+
+
+def text_of(variant: Variant, source: str, incumbent: str) -> str:
+    """The variant's source, at the incumbent's precision where it follows that: what TF32 has won is not given up on the way."""
+    if not variant.follows:
+        return source
+    try:
+        return with_precision(source, precision_of(incumbent))
+    except BadInput:
+        return source  # a kernel of another generator, which states none
 
 
 def _swept(

@@ -12,8 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..events.errors import BadInput, GpuSolverError
 from ..events.reader import LedgerReader
 from ..events.writer import LedgerWriter
-from ..problems.contract import names
-from .devices import DEVICES, default_recording, open_executor, refuse_packaged
+from .devices import DEVICES, all_problems, default_recording, open_executor, refuse_packaged
 from .executor import Executor
 from .generators.registry import DEFAULT
 from .generators.registry import NAMES as GENERATORS
@@ -31,7 +30,12 @@ _RESTRICTION = (
 
 @click.command("run")
 @click.argument("targets", nargs=-1)
-@click.option("--problems", default=",".join(REFERENCE_BATCH), show_default=True, help="Names by comma, or 'all'.")
+@click.option(
+    "--problems",
+    default=",".join(REFERENCE_BATCH),
+    show_default=True,
+    help="Names by comma, or 'all'; of a recording, all that it holds.",
+)
 @click.option("--arms", default="off,on", show_default=True, help="off, on, off+tabu, on+tabu, random.")
 @click.option("--rounds", default=12, show_default=True, help="Rounds at most, per cell.")
 @click.option("--repetitions", default="", help="A number for all, or problem=number by comma.")
@@ -72,10 +76,11 @@ def run_command(
     """
     try:
         imported = {} if resume else imported_from(targets, kernelbench, device)
+        alone = bool(targets) and context.get_parameter_source("problems") is ParameterSource.DEFAULT
+        every = problems == "all" and not resume
+        listed = () if alone else all_problems(device, recording) if every else words(problems)
     except GpuSolverError as error:
         raise click.ClickException(str(error)) from error
-    alone = bool(targets) and context.get_parameter_source("problems") is ParameterSource.DEFAULT
-    listed = () if alone else names() if problems == "all" else words(problems)
     chosen = (*listed, *imported)
     request = RunRequest(
         problems=chosen,

@@ -9,13 +9,12 @@ from rich.console import Console
 
 from ..events.errors import BadInput, GpuSolverError
 from ..events.reader import LedgerReader
-from ..problems.contract import names
 from ..projections.contest import Contest, contests
 from ..projections.runs import fold
 from .ablation import print_ablation
 from .cli import play_request, repetitions_of, words
 from .costs import round_seconds
-from .devices import DEVICES
+from .devices import DEVICES, all_problems
 from .registration import RunRequest
 
 ORACLE = "oracle"
@@ -48,7 +47,7 @@ def ablate_command(
     """Play PROBLEMS (names, or all) in several arms and say which arm won; without PROBLEMS, compare what --ledger holds."""
     try:
         if problems or resume:
-            chosen = names() if problems == ("all",) else problems
+            chosen = all_problems(device, recording) if problems == ("all",) and not resume else problems
             request = RunRequest(
                 problems=chosen,
                 arms=tuple(arm for arm in words(arms) if arm != ORACLE),

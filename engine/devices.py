@@ -8,6 +8,9 @@ from importlib.resources import files
 from importlib.util import find_spec
 
 from ..events.errors import BadInput, ToolFailed
+from ..events.model import RunRegistered
+from ..events.reader import LedgerReader
+from ..problems.contract import names
 from .executor import Executor
 
 DEVICES = ("auto", "cuda", "recorded", "cpu")
@@ -41,6 +44,16 @@ def measures(device: str, recording: pathlib.Path | None) -> bool:
         return device != "recorded"
     # Without torch a GPU is of no use here: the light installation of an auditor answers from the recording.
     return recording is None and gpu_count() > 0 and find_spec("torch") is not None
+
+
+def all_problems(device: str, recording: pathlib.Path | None) -> tuple[str, ...]:
+    """What `all` means: every problem at hand; where a recording answers, those of them that its runs planned."""
+    if measures(device, recording):
+        return names()
+    with LedgerReader(recording or default_recording()) as reader:
+        runs = [stored.event for stored in reader.recorded() if isinstance(stored.event, RunRegistered)]
+    held = {cell.problem for run in runs for cell in run.plan}
+    return tuple(name for name in names() if name in held) or names()
 
 
 def default_examination() -> pathlib.Path:

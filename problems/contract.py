@@ -30,7 +30,7 @@ class _Entry(_Closed, frozen=True):
     pool: Literal["any", "flags", "dot"]
     kind: Literal["flag", "template", "file"]
     file: str | None = None
-    precision: Precision = "ieee"
+    precision: Precision | Literal["incumbent"] = "ieee"
     configs: tuple[dict[str, int], ...] = ()
 
 
@@ -53,7 +53,7 @@ class Variant(_Closed, frozen=True):
     """One way to follow a prescription.
 
     `flag` sets the parent's precision line to tf32 and has no source; `template` is swept over `configs`; `file` is taken as it is.
-    `source` has its precision line set already.
+    `source` has its precision line set already; where `follows`, to ieee, and it takes the incumbent's.
     """
 
     prescription: str
@@ -62,6 +62,7 @@ class Variant(_Closed, frozen=True):
     file: str | None
     source: str | None
     configs: tuple[dict[str, int], ...]
+    follows: bool = False
 
 
 class Problem(_Closed, frozen=True):
@@ -186,7 +187,11 @@ def _variant(folder: Path, prescription: str, entry: _Entry) -> Variant:
         raise BadInput(f"{where}: `file` belongs to kinds template and file and to no other; found {entry.file!r}")
     if bool(entry.configs) != (entry.kind == "template"):
         raise BadInput(f"{where}: `configs` belongs to kind template, at least one; found {len(entry.configs)}")
-    source = None if entry.file is None else with_precision(_source(folder, entry.file), entry.precision)
+    follows = entry.precision == "incumbent"
+    if follows and entry.kind == "flag":
+        raise BadInput(f"{where}: `precision` belongs to kinds template and file; found {entry.precision!r}")
+    stated: Precision = "tf32" if entry.precision == "tf32" else "ieee"
+    source = None if entry.file is None else with_precision(_source(folder, entry.file), stated)
     if entry.kind == "template" and source is not None:
         _check_configs(where, source, entry.configs)
     return Variant(
@@ -196,6 +201,7 @@ def _variant(folder: Path, prescription: str, entry: _Entry) -> Variant:
         file=entry.file,
         source=source,
         configs=entry.configs,
+        follows=follows,
     )
 
 

@@ -20,6 +20,11 @@ def with_precision(source: str, precision: Precision) -> str:
     return "\n".join(lines)
 
 
+def precision_of(source: str) -> Precision:
+    """What the source's one precision line states; raises BadInput unless there is exactly one."""
+    return "ieee" if strict_twin(source) == source else "tf32"
+
+
 def strict_twin(source: str) -> str:
     """The same kernel, tiles and all, held to IEEE float32: what splits a gain into its precision and its kernel part."""
     return with_precision(source, "ieee")

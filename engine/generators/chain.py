@@ -11,7 +11,7 @@ from ...problems.contract import CONTRACTS, Problem
 from ...problems.sources import with_precision
 from ...profilers import artifacts as shapes
 from ...profilers.sweeps import choose
-from ..catalogue import candidate_for
+from ..catalogue import candidate_for, text_of
 from ..executor import Executor, Question
 from ..measuring import Interrupted, Unavailable
 from ..records import Draft
@@ -96,7 +96,8 @@ def _by_catalogue(now: Try) -> Made | None:
                 return None
         except BadInput:
             return None  # a source of another generator, without the line that a flag sets
-    if variant.kind == "file" and variant.source is not None and not now.fresh([variant.source]):
+    whole = variant.source if variant.kind == "file" else None
+    if whole is not None and not now.fresh([text_of(variant, whole, now.asked.source)]):
         return None
     return candidate_for(now.draft, now.executor, now.question, now.fired, now.asked.source, now.margin)
 

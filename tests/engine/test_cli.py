@@ -12,11 +12,13 @@ from click.testing import CliRunner, Result
 
 from gpusolver.__main__ import main
 from gpusolver.engine import devices
+from gpusolver.engine.devices import all_problems
 from gpusolver.engine.run import Run
 from gpusolver.events.errors import ToolFailed
 from gpusolver.events.lock import WriterLock
 from gpusolver.events.model import RoundJudged, RunRegistered
 from gpusolver.events.writer import LedgerWriter
+from gpusolver.problems.contract import names
 
 from .support import FakeExecutor, assert_verifies, cell_events, ignore, only, play, request, stored
 
@@ -74,6 +76,21 @@ def test_a_recorded_run_prints_its_tables_and_leaves_a_ledger(recording: Path) -
     assert "gpusolver replay out.db --verify" in result.output
     assert_verifies(Path("out.db"))
     assert sorted(os.listdir()) == ["out.db"]  # no lock, no -wal
+
+
+def test_all_of_a_recording_is_what_it_holds(recording: Path) -> None:
+    result = run(recording, "--problems", "all", "--ledger", "out.db")
+    assert result.exit_code == 0, result.output
+    registered = stored(Path("out.db"))[0].event
+    assert isinstance(registered, RunRegistered)
+    assert {problem.name for problem in registered.problems} == {"kb_matmul_scalar"}
+
+
+def test_all_is_every_problem_where_something_is_measured() -> None:
+    assert all_problems("cpu", None) == all_problems("cuda", None) == names()
+    held = set(all_problems("recorded", None))
+    assert len(held) == 7
+    assert set(names()) - held == {"2d_convolution", "groupnorm", "llama", "matmul_tri"}
 
 
 def test_report_prints_the_tables_of_a_ledger(recording: Path) -> None:

@@ -14,10 +14,13 @@ from gpusolver.engine.qualification import slower
 from gpusolver.engine.registration import STATISTICS
 from gpusolver.engine.rules import rules
 from gpusolver.events.model import Cell
-from gpusolver.problems.contract import Problem, load
+from gpusolver.problems.contract import Problem, declared, load
+from gpusolver.problems.sources import strict_twin, with_config, with_precision
 from gpusolver.profilers import artifacts as shapes
+from gpusolver.profilers.gates import judge_report
 from gpusolver.profilers.intervals import b_times, interval, lower_median
 from gpusolver.profilers.metrics import plan
+from gpusolver.profilers.timeline import timeline_signals
 
 pytestmark = pytest.mark.gpu
 
@@ -50,6 +53,29 @@ def extra(gpu: LocalExecutor, problem: Problem, role: str) -> Any:
 def time_ns(gpu: LocalExecutor, problem: Problem) -> int:
     seen = gpu.compare(question(problem), problem.start, problem.start, 20)
     return lower_median(b_times(shapes.decode(shapes.Samples, seen.artifacts["samples"])))
+
+
+def test_attention_takes_most_of_the_decoder_block(gpu: LocalExecutor) -> None:
+    """Two products and a softmax over 4 x 4096 x 4096 scores beside projections a quarter as large; fused, no operator counts."""
+    problem = load("llama")
+    for source, dominant in ((problem.start, True), (problem.eager, False)):
+        seen = extra(gpu, msgspec.structs.replace(problem, start=source), "timeline")
+        share = timeline_signals(shapes.decode(shapes.Timeline, msgspec.json.encode(seen)), 1)["attention_share"]
+        assert (share is not None and share >= 0.5) == dominant, seen["operators"]
+
+
+@pytest.mark.parametrize("name", ["llama", "groupnorm", "matmul_tri", "2d_convolution"])
+def test_every_variant_of_the_larger_problems_passes_the_gate(gpu: LocalExecutor, name: str) -> None:
+    problem = load(name)
+    texts = {problem.start, problem.eager}
+    for variant in problem.variants:
+        if variant.source is not None:
+            texts.add(with_config(variant.source, variant.configs[0]) if variant.configs else variant.source)
+    for text in texts:
+        for source, contract in ((strict_twin(text), "fp32-strict"), (with_precision(text, "tf32"), "tf32-allowed")):
+            seen = gpu.gate(question(problem), source)
+            report = shapes.decode(shapes.Report, seen.artifacts["report"])
+            assert judge_report(report, declared(problem, "flags"), contract)[0] == "passed", (text, contract)
 
 
 def test_a_metric_set_reads_the_same_whatever_was_read_before(gpu: LocalExecutor) -> None:

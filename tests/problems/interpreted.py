@@ -14,10 +14,24 @@ from typing import Any
 
 import torch
 
+from gpusolver.engine.worker.inputs import KINDS
 from gpusolver.problems.contract import Problem, load
+from gpusolver.problems.rounding import Rounding
 from gpusolver.problems.sources import strict_twin
 
 from .loading import candidates, load_file, load_text
+
+FORMATS = {"tf32 rounded": (10, False), "tf32 cut": (10, True), "bf16": (7, False), "e4m3": (3, False)}
+# The sizes that errors of products go with are those of the timing shape, the others small; a triangle is cut for time.
+DEEP = {
+    "matmul": ("k",),
+    "batched_gemm": ("k",),
+    "kb_matmul_scalar": ("k",),
+    "matmul_tri": (),
+    "2d_convolution": ("channels",),
+    "llama": ("heads", "pairs", "hidden"),
+}
+WIDE = {"matmul_tri": {"n": 1024}, "llama": {"seq": 512}}
 
 
 def errors(answer: torch.Tensor, expected: torch.Tensor) -> dict[str, float]:
@@ -52,15 +66,33 @@ def kept_bits(x: torch.Tensor, bits: int, cut: bool) -> torch.Tensor:
     return (whole >> dropped << dropped).view(torch.float32)
 
 
-def lowered(problem: Problem, reference: ModuleType) -> dict[str, dict[str, float]]:
-    """Errors that a format of the inputs alone brings to a matrix product, at the timing depth k."""
-    inputs = reference.inputs({**problem.small, "k": problem.shape["k"]}, torch.Generator().manual_seed(5), "cpu")
-    expected = reference.reference(*inputs)
-    formats = {"tf32 rounded": (10, False), "tf32 cut": (10, True), "bf16": (7, False), "e4m3": (3, False)}
-    return {
-        name: errors(reference.reference(*(kept_bits(x, bits, cut) for x in inputs)), expected)
-        for name, (bits, cut) in formats.items()
-    }
+class Narrowed(Rounding):
+    """Products of float64 whose operands, float32 before, keep so many bits, rounded or cut."""
+
+    def __init__(self, bits: int, cut: bool) -> None:
+        super().__init__(bits)
+        self._cut = cut
+
+    def _narrow(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and value.dtype == torch.float64 and value.dim() > 1:
+            return kept_bits(value.float(), self._bits, self._cut).double()
+        return value
+
+
+def lowered(problem: Problem, reference: ModuleType) -> dict[str, dict[str, dict[str, float]]]:
+    """By kind of inputs that a gate draws, errors that a format of its operands brings to every product, at DEEP sizes."""
+    shape = problem.small | {size: problem.shape[size] for size in DEEP[problem.name]} | WIDE.get(problem.name, {})
+    drawn = reference.inputs(shape, torch.Generator().manual_seed(5), "cpu")
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for kind, change in KINDS.items():
+        inputs = tuple(change(x) for x in drawn)
+        expected = reference.reference(*inputs)
+        found[kind] = {}
+        for name, (bits, cut) in FORMATS.items():
+            with Narrowed(bits, cut):
+                answer = reference.reference(*inputs)
+            found[kind][name] = errors(answer, expected)
+    return found
 
 
 def examine(problem: Problem, folder: Path) -> dict[str, Any]:
@@ -88,7 +120,7 @@ def examine(problem: Problem, folder: Path) -> dict[str, Any]:
                 }
             )
     switches = [torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32]
-    formats = lowered(problem, reference) if problem.family == "matmul" else {}
+    formats = lowered(problem, reference) if problem.name in DEEP else {}
     facts = {"reference_dtype": str(expected.dtype), "runs": runs, "trivial": controls, "formats": formats}
     return {**facts, "switches": switches}
 

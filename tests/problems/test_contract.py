@@ -18,6 +18,7 @@ from gpusolver.problems.contract import CONTRACTS, declared, digest, load, names
 from gpusolver.problems.sources import config_of, strict_twin
 
 # By hand, float32 = 4 bytes: matmul 2mnk and 4(mk + kn + mn); per element 5, 7, 1 and 4 operations (see each problem.toml).
+# llama, t tokens of d = 256: 4 projections of 2tdd, 3 of the MLP of 2tdh, and for t (t + 1) / 2 pairs two products of 2d.
 COUNTS = {
     "kb_softmax": (5 * 8192 * 8192, 4 * 2 * 8192 * 8192),
     "kb_layernorm": (7 * 8192 * 8192, 4 * (2 * 8192 * 8192 + 2 * 8192)),
@@ -26,6 +27,13 @@ COUNTS = {
     "kb_matmul_scalar": (2 * 512**3, 4 * 3 * 512**2),
     "matmul": (2 * 4096**3, 4 * 3 * 4096**2),
     "batched_gemm": (16 * 2 * 1024**3, 16 * 4 * 3 * 1024**2),
+    "groupnorm": (7 * 8192 * 8192, 4 * (2 * 8192 * 8192 + 2 * 256)),
+    "matmul_tri": (2 * sum(m * (m + 1) // 2 for m in range(1, 4097)), 4 * (2 * sum(range(1, 4097)) + 4096**2)),
+    "2d_convolution": (2 * 9 * 256 * 32 * 256 * 56 * 56 // 4, 4 * (2 * 32 * 256 * 56 * 56 + 256 * 256 * 9)),
+    "llama": (
+        4 * 2 * 4096 * 256 * 256 + 3 * 2 * 4096 * 256 * 704 + 2 * 2 * 256 * 4096 * 4097 // 2,
+        4 * (2 * 4096 * 256 + 2 * 4096 * 32 + 4 * 256 * 256 + 3 * 256 * 704 + 2 * 256),
+    ),
 }
 SHAPES = {
     "kb_softmax": {"rows": 8192, "cols": 8192},
@@ -35,14 +43,19 @@ SHAPES = {
     "kb_matmul_scalar": {"m": 512, "n": 512, "k": 512},
     "matmul": {"m": 4096, "n": 4096, "k": 4096},
     "batched_gemm": {"batch": 16, "m": 1024, "n": 1024, "k": 1024},
+    "groupnorm": {"batch": 256, "groups": 32, "channels": 8, "height": 32, "width": 32},
+    "matmul_tri": {"n": 4096},
+    "2d_convolution": {"batch": 32, "channels": 256, "filters": 256, "height": 56, "width": 56},
+    "llama": {"batch": 1, "seq": 4096, "heads": 4, "pairs": 32, "hidden": 704},
 }
+PRODUCTS = ("matmul", "conv", "network")
 every_problem = pytest.mark.parametrize("name", names())
 
 
 def test_every_folder_with_a_problem_file_is_found() -> None:
     room = Path(contract.__file__).parent
     assert set(names()) == {path.parent.name for path in room.glob("*/problem.toml")}
-    assert set(COUNTS) <= set(names())
+    assert set(COUNTS) == set(names()) and len(COUNTS) == 11
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -70,7 +83,7 @@ def test_limits_widen_with_the_contract_and_allow_for_tails(name: str) -> None:
 @every_problem
 def test_problems_without_a_product_allow_nothing_more_under_tf32(name: str) -> None:
     problem = load(name)
-    assert (len(set(problem.limits.values())) == 1) == (problem.family != "matmul")
+    assert (len(set(problem.limits.values())) == 1) == (problem.family not in PRODUCTS)
 
 
 @every_problem
