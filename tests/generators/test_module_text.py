@@ -57,7 +57,7 @@ def test_tf32_is_set_in_every_source_of_its_prescription() -> None:
     found = proposed(asked("enable_tf32", family="conv"))
     assert {precision for precision, _ in found} == {"tf32"}
     assert found[0] == ("tf32", ())
-    assert ("tf32", ("channels_last", "compile")) in found
+    assert ("tf32", ("channels_last", "compile", "benchmark")) in found
 
 
 def test_strict_is_never_served_tf32() -> None:
