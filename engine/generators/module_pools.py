@@ -164,10 +164,10 @@ def _statistics(x, eps):
 
 
 def _normed(x, statistics, weight, bias):
-    scale = statistics[1] if weight is None else statistics[1] * weight
-    moved = -statistics[0] * scale if bias is None else bias - statistics[0] * scale
     wide = [-1] + [1] * (x.dim() - 2)
-    return _torch.addcmul(moved.view(wide), x, scale.view(wide))
+    scale = statistics[1] if weight is None else statistics[1] * weight
+    out = (x - statistics[0].view(wide)) * scale.view(wide)
+    return out if bias is None else out + bias.view(wide)
 
 
 def _whole_windows(node, apart=False):
@@ -387,12 +387,12 @@ _HEAD = "\n\nimport operator as _operator\n"
 _POOLS = (
     ("(?is)(?=.*batch_?norm)(?=.*avg_?pool)", (_POOLING, _NORMS_LATER), ("_norms_later",)),
     ("[Pp]ool", (_POOLING,), ("_pooling",)),
-    ("groups", (_CONVOLUTION, _DEPTHWISE), ("_depthwise",)),
+    (r"(?s)(?=.*\bgroups\b)(?=.*[Cc]onv[123]d)", (_CONVOLUTION, _DEPTHWISE), ("_depthwise",)),
 )
 _TEXTS = {
     "summed": (summed.NAMED, summed.SUMMED),
     "flipped": ("[Cc]onv_?[Tt]ranspose", _FLIPPED),
-    "pointwise": (r"Conv[123]d|conv[123]d", _CONVOLUTION, _POINTWISE),
+    "pointwise": (r"[Cc]onv[123]d\([^\n]*(kernel_size ?= ?\(?1\b|, ?1 ?[,)])", _CONVOLUTION, _POINTWISE),
     "triangular": (triangular.NAMED, triangular.FOUND, triangular.REACH, triangular.ROWS),
     "triangular_tiles": (triangular.NAMED, triangular.FOUND, triangular.REACH, triangular.BLOCKS),
 }

@@ -15,9 +15,67 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from gpusolver.engine.generators.module_text import ways_of, with_ways
+from gpusolver.engine.local import LocalExecutor
+from gpusolver.problems.imported import import_file
+from gpusolver.problems.probing import CPU, on_card
+
+from ..importing.gating import gated
+
 ROOT = Path(__file__).parents[2]
 LIMIT = 1e-6
 """Of the relative L2 error: float32 sums of up to 300 products."""
+
+
+HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n"
+SEPARABLE = (
+    HEAD
+    + '''
+class Model(nn.Module):
+    """One filter a channel, a norm of the batch, an average, one pixel by one, a transposed convolution, a largest value, a mean."""
+    def __init__(self, channels):
+        super().__init__()
+        self.each = nn.Conv2d(channels, channels, 3, padding=1, groups=channels)
+        self.norm = nn.BatchNorm2d(channels)
+        self.pool = nn.AvgPool2d(2)
+        self.across = nn.Conv2d(channels, 8, 1)
+        self.back = nn.ConvTranspose2d(8, 8, 3, padding=1)
+        self.last = nn.Conv2d(8, 8, 3)
+
+    def forward(self, x):
+        x = self.pool(self.norm(self.each(x)))
+        x = F.max_pool2d(self.back(torch.tanh(self.across(x))), 3, 2, 1)
+        return self.last(x).mean(dim=[2, 3])
+
+def get_inputs():
+    return [torch.rand(2, 6, 10, 13)]
+
+def get_init_inputs():
+    return [6]
+'''
+)
+TRIANGLES = (
+    HEAD
+    + '''
+class Model(nn.Module):
+    """A product of two lower triangles."""
+    def forward(self, A, B):
+        return torch.tril(torch.matmul(A, B))
+
+def get_inputs():
+    return [torch.tril(torch.rand(150, 150)), torch.tril(torch.rand(150, 150))]
+
+def get_init_inputs():
+    return []
+'''
+)
+OFFERED = {
+    "SEPARABLE": (
+        ("benchmark",), ("pools",), ("flipped",), ("pointwise",), ("summed",),
+        ("channels_last", "benchmark"), ("summed", "flipped", "pools", "pointwise", "in_place", "benchmark"),
+    ),
+    "TRIANGLES": (("triangular",), ("triangular_tiles",)),
+}  # fmt: skip
 
 
 @functools.cache
@@ -79,3 +137,21 @@ def test_zero_tiles_are_found(device: str) -> None:
 @on_both
 def test_a_largest_value_that_is_no_number_stays_none(device: str) -> None:
     assert called(device)["nan"] == [True, True, False]
+
+
+@on_both
+@pytest.mark.parametrize("name", list(OFFERED))
+def test_every_way_passes_the_gate_under_strict(tmp_path: Path, device: str, name: str) -> None:
+    path = tmp_path / f"{name.lower()}.py"
+    path.write_text(globals()[name])
+    problem = import_file(path, device, CPU if device == "cpu" else on_card(4 << 30))
+    executor = LocalExecutor(device)
+    # Compiled, Triton's kernels are those of a device; interpreted, no compiler can follow them.
+    further = () if device == "cpu" else tuple((*ways, "compile") for ways in OFFERED[name])
+    try:
+        for ways in (*OFFERED[name], *further):
+            source = with_ways(problem.start, ways, "ieee")
+            assert set(ways_of(source)) == set(ways)
+            assert gated(executor, problem, source, "fp32-strict") == ("passed", "within limits"), ways
+    finally:
+        executor.close()

@@ -13,7 +13,7 @@ from gpusolver.problems.contract import Problem, load
 from gpusolver.problems.module_source import MARK, ModuleCall, eager
 from gpusolver.problems.sources import strict_twin, with_precision
 
-USER = '"""Mine."""\nimport torch\n\n\nclass Model(torch.nn.Module):\n    PART = torch.nn.Conv2d, torch.nn.ConvTranspose2d, torch.nn.MaxPool2d, "groups", torch.tril, torch.mean\n'
+USER = '"""Mine."""\nimport torch\n\n\nclass Model(torch.nn.Module):\n    PART = torch.nn.Conv2d(4, 4, 1), torch.nn.ConvTranspose2d, torch.nn.MaxPool2d, "groups", torch.tril, torch.mean\n'
 CALL = ModuleCall(tensors=2, fixed={1: -0.5, 2: "sum"}, state=("conv.weight", "conv.bias"), eval="dropout")
 START = eager(USER, CALL)
 
@@ -84,13 +84,17 @@ def test_what_it_does_already_and_what_is_no_module_falls_through() -> None:
 
 def test_what_the_users_text_has_no_use_for_is_left_out() -> None:
     plain = START.replace(
-        'torch.nn.Conv2d, torch.nn.ConvTranspose2d, torch.nn.MaxPool2d, "groups", torch.tril, torch.mean', "None"
+        'torch.nn.Conv2d(4, 4, 1), torch.nn.ConvTranspose2d, torch.nn.MaxPool2d, "groups", torch.tril, torch.mean',
+        "None",
     )
     assert ways_of(with_ways(plain, ORDER, "ieee")) == (
         "channels_last", "folded", "fused_attention", "in_place", "compile", "compile_autotune", "reduce_overhead", "cuda_graph",
     )  # fmt: skip
     pooled = with_ways(plain.replace("PART = None", "PART = torch.nn.AvgPool1d"), ("pools",), "ieee")
     assert "def _pooling(" in pooled and "def _depthwise(" not in pooled and "_REWRITES = (_pooling,)" in pooled
+    assert ways_of(with_ways(plain.replace("PART = None", "PART = torch.nn.Conv2d(4, 4, 3)"), ORDER[:8], "ieee")) == (
+        "channels_last", "folded",
+    )  # fmt: skip
     product = with_ways(plain.replace("PART = None", "PART = torch.triu"), ("pools", "triangular"), "ieee")
     assert ways_of(product) == ("triangular",) and "def _pooling(" not in product
 
