@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from msgspec import UnsetType
+
 from ..events.model import DeviceCalibrated, GeneratorAsked, RunRegistered
 from .artifacts import Shelf
 from .cells import Ended, walk
@@ -17,6 +19,7 @@ from .findings import Findings
 from .grammar import Round, parse
 from .integrity import Scanned
 from .kept import Kept
+from .learnt import check_learnt
 from .measured import Measured
 from .offers import GENERATORS
 from .origin import Named, samples_of
@@ -86,11 +89,13 @@ class Verification:
         """Check one run as far as it got, and fold it."""
         findings = self._findings
         check_registration(run, findings)
+        check_learnt(run, findings)
         if self._deep:
             check_calibrations(run, self._shelf, findings)
         if run.registered is None:
             return RunView(run.run, "", None, 0, None, (), (), {}, ())
         registered = run.registered[1]
+        self.kept.learns |= not isinstance(registered.experience, UnsetType)
         check_files(run.registered[0], registered.problems, self._shelf, self._findings)
         clock = self._measured.check(run, registered) if self._deep else None
         ended, rules, rounds, ends = self._cells(run, registered, clock)
