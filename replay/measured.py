@@ -40,10 +40,14 @@ Named = dict[Any, tuple[int, Profiled | None]]
 
 
 class Measured:
-    """One ledger's measurements, run by run, then by examination. What was not recorded elsewhere is new to the whole ledger."""
+    """One ledger's measurements, run by run, then by examination. What was not recorded elsewhere is new to the whole ledger.
+
+    `declined`: of the run checked last, as in `Shared`.
+    """
 
     def __init__(self, shelf: Shelf, findings: Findings) -> None:
         self._shelf, self._findings = shelf, findings
+        self.declined: dict[int, tuple[int, Profiled]] = {}
         self._own: Named = {}
         self._recorded: list[Named] = []
 
@@ -77,6 +81,7 @@ class Measured:
                 self._counters(seq, event.counters, chips)
                 if not isinstance(event.extras, UnsetType):
                     self._extras(seq, event, event.extras, samples, clocks)
+        self.declined = {} if shared is None else shared.declined
         return next(iter(clocks), None)
 
     def check_examination(self, exam: ExamEvents, statistics: Statistics) -> str | None:

@@ -21,10 +21,14 @@ _ALIKE: dict[type, tuple[str, ...]] = {
 
 
 class Shared:
-    """The measurements of one run that shares, in order of seq."""
+    """The measurements of one run that shares, in order of seq.
+
+    `declined`: by the seq of a later round's own profile, that which the cell could have taken; whether it had to, its looks say.
+    """
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
+        self.declined: dict[int, tuple[int, Profiled]] = {}
         self._paid: dict[Place, list[tuple[int, Shareable]]] = {}
         self._turns: dict[tuple[Cell, Place], int] = {}
 
@@ -37,9 +41,23 @@ class Shared:
         if event.origin_seq is not None:
             self._check(seq, event, place, turn, floor)
         elif not floor:
+            self._own(seq, event, place, turn)
             self._paid.setdefault(place, []).append((seq, event))
         if not floor:
             self._turns[event.cell, place] = turn + 1
+
+    def _own(self, seq: int, event: Shareable, place: Place, turn: int) -> None:
+        """An arm measures anew only what it cannot take, so that it cannot choose between what it sees and another try."""
+        others = [entry for entry in self._paid.get(place, []) if entry[1].cell != event.cell]
+        if not 0 <= turn < len(others):
+            return
+        paid, origin = others[turn]
+        if isinstance(event, KernelGated) and isinstance(origin, KernelGated) and event.attempt != origin.attempt:
+            return  # a gate's seed goes by its attempt
+        if isinstance(event, Profiled) and isinstance(origin, Profiled) and event.round > 0:
+            self.declined[seq] = (paid, origin)
+            return
+        self._findings.add(seq, "origin", f"what event {paid} measured of these kernels", "measured anew")
 
     def _check(self, seq: int, event: Shareable, place: Place, turn: int, floor: bool) -> None:
         others = [entry for entry in self._paid.get(place, []) if entry[1].cell != event.cell]

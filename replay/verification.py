@@ -193,7 +193,9 @@ class Verification:
         cell = run.planned[stream]
         problem = next(p for p in registered.problems if p.name == cell.problem)
         device = _device(run, run.cells[stream][0][0])
-        return Setting(registered, cell, stream, problem, device, run.table(), self._shelf, clock, run.carries())
+        return Setting(
+            registered, cell, stream, problem, device, run.table(), self._shelf, clock, run.carries(), self._measured.declined
+        )  # fmt: skip
 
     def _report_missing(self, run: RunEvents, missing: list[str]) -> None:
         """Cells, or their ends, are owed once the run says that its plan is completed."""
