@@ -24,13 +24,14 @@ from ..events.model import (
     Statistics,
     TilesSwept,
 )
-from .artifacts import Counters, Samples, Shelf, Sweep
+from .artifacts import Counters, Samples, Sweep
 from .bounds import PAIRS_A_BLOCK
 from .exam_grammar import ExamEvents
 from .extras import Warm, unknown_roles
 from .findings import Findings
 from .runs import RunEvents
 from .shared import SHAREABLE, Shared
+from .shelf import Shelf
 
 LEAST_SWEPT = 20
 """A sweep of fewer samples may by chance be another one's again: times come in ticks of the clock."""

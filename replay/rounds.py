@@ -26,7 +26,7 @@ from ..events.model import (
     TilesSwept,
 )
 from . import bounds, derive_gate, derive_signals, statistic
-from .artifacts import Counters, GateReport, Launches, Samples, Shelf, Sweep, with_config, with_precision
+from .artifacts import Counters, GateReport, Launches, Samples, Sweep
 from .asking import Asked, ask
 from .calibration import Calibration
 from .evolution import EVOLVING, RANDOM
@@ -35,7 +35,9 @@ from .findings import Findings
 from .grammar import Round
 from .matching import Decision
 from .offers import Maker, Offers, best
+from .shelf import Shelf
 from .state import State
+from .texts import with_config, with_precision
 
 MOST_ATTEMPTS = 3
 

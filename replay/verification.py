@@ -7,7 +7,6 @@ from collections import Counter
 from msgspec import UnsetType
 
 from ..events.model import DeviceCalibrated, GeneratorAsked, RunRegistered
-from .artifacts import Shelf
 from .cells import Ended, walk
 from .declared import check_files, files_of, problems_of
 from .exam_checks import Examiner
@@ -35,6 +34,7 @@ from .runs import (
     check_registration,
     sort_out,
 )
+from .shelf import Shelf
 from .views import RoundRow, RuleRow, RunView, fold_cell
 
 _STAND_IN = "{}: times by the CPU's clock, of the stand-in: it measures no GPU"

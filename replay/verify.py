@@ -9,7 +9,6 @@ from itertools import takewhile
 import msgspec
 
 from ..events.reader import LedgerReader
-from .artifacts import Shelf
 from .exams import ExamView
 from .experience import check_experience
 from .findings import MERIT, Finding, Findings, encodable
@@ -17,6 +16,7 @@ from .integrity import GoesOn, Scanned, scan, without_collector
 from .origin import check_origins
 from .parallel import spread
 from .seal import Anchors, Sealing, SealView, Trust, check_file, trust
+from .shelf import Shelf
 from .verification import Verification
 from .views import RunView
 from .whole_file import LARGEST_TOTAL, check_artifacts, check_indexes, check_schema, check_schema_cells

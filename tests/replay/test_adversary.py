@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from gpusolver.events.model import Origin
-from gpusolver.replay.artifacts import LARGEST_JSON, MOST_BLOCKS
+from gpusolver.replay.artifacts import MOST_BLOCKS
+from gpusolver.replay.shelf import LARGEST_JSON
 from gpusolver.replay.verify import verify
 
 from .forge import forge
