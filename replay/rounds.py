@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import cast
 
 import msgspec
 
 from ..events.model import (
-    Cell,
-    Chip,
     Context,
-    DeviceCalibrated,
-    EvidenceCarried,
     KernelGated,
     KernelGenerated,
     NoiseFloorMeasured,
-    ProblemDeclared,
     Profiled,
     RoundJudged,
-    Rule,
     RuleFired,
-    RunRegistered,
     TilesSwept,
 )
 from . import bounds, derive_gate, derive_signals, statistic
@@ -35,31 +27,11 @@ from .findings import Findings
 from .grammar import Round
 from .matching import Decision
 from .offers import Maker, Offers, best
-from .shelf import Shelf
+from .setting import Setting
 from .state import State
 from .texts import with_config, with_precision
 
 MOST_ATTEMPTS = 3
-
-
-class Setting(msgspec.Struct, frozen=True):
-    """What a cell is derived against: all registered before its first sample, the artifacts, and the run's clock."""
-
-    run: RunRegistered
-    cell: Cell
-    stream: str
-    problem: ProblemDeclared
-    device: DeviceCalibrated
-    table: tuple[Rule, ...]
-    shelf: Shelf
-    clock: str | None
-    carried: tuple[EvidenceCarried, ...] = ()
-    declined: Mapping[int, tuple[int, Profiled]] = {}
-
-    @property
-    def chip(self) -> Chip:
-        """The calibrated chip."""
-        return self.device.chip
 
 
 class Checker:

@@ -24,7 +24,6 @@ from .offers import GENERATORS
 from .origin import Named, samples_of
 from .references import check_references, generated
 from .reproduced import origin_of
-from .rounds import Setting
 from .runs import (
     RunEvents,
     check_calibration,
@@ -34,6 +33,7 @@ from .runs import (
     check_registration,
     sort_out,
 )
+from .setting import Setting
 from .shelf import Shelf
 from .views import RoundRow, RuleRow, RunView, fold_cell
 
