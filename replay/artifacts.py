@@ -1,21 +1,14 @@
-"""Artifacts as the verifier reads them: the shapes of FORMAT.md section 5 and a shelf that hands them out by digest. Never writes."""
+"""Artifacts as the verifier reads them: the shapes of FORMAT.md section 5. Never writes."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from .findings import MissingArtifact
-
-_LINES = ('PRECISION = "ieee"', 'PRECISION = "tf32"')
 CACHES = {"cuda_event": "cold", "cpu_wall": "unknown"}
 """The state of the caches before a sample, by clock: the stand-in cannot empty any."""
 MOST_BLOCKS = 10_000
-LARGEST_JSON = 8 << 20
-_KEPT = 1 << 16
 
 # What bounds a value bounds what a forger can put in its place: no time of 0 ns, no negative error or count.
 Positive = Annotated[int, msgspec.Meta(gt=0)]
@@ -210,97 +203,3 @@ class GateReport(msgspec.Struct, frozen=True):
     trivial: dict[str, Errors] = {}
     repeats: tuple[OutputErrors, ...] = ()
     wall: Wall | None = None
-
-
-T = TypeVar("T")
-
-
-class Shelf:
-    """Artifacts by digest; only those whose bytes were found to have their digest are handed out. `sound`: their sizes."""
-
-    def __init__(self, read: Callable[[str], bytes], sound: Mapping[str, int]) -> None:
-        self._read = read
-        self._sound = sound
-        self._decoded: dict[tuple[str, type], Any] = {}
-        self._refused: dict[tuple[str, type], str] = {}
-        self._dots: dict[str, bool] = {}
-        self._raw: dict[str, bytes] = {}
-
-    def __contains__(self, digest: str) -> bool:
-        return digest in self._sound
-
-    def raw(self, digest: str) -> bytes:
-        """The uncompressed bytes. Raises MissingArtifact."""
-        if digest not in self._sound:
-            raise MissingArtifact(digest)
-        found = self._raw.get(digest)
-        if found is None:
-            found = self._read(digest)
-            if len(found) <= _KEPT:  # sources, which every round of a cell asks for
-                self._raw[digest] = found
-        return found
-
-    def text(self, digest: str) -> str:
-        """A source or template as text."""
-        return self.raw(digest).decode()
-
-    def json(self, digest: str, shape: type[T]) -> T:
-        """A JSON artifact as `shape`; unknown keys are facts for people and are skipped. Raises ValueError for other content."""
-        key = (digest, shape)
-        if key in self._refused:
-            raise ValueError(self._refused[key])
-        if key not in self._decoded:
-            try:
-                self._decoded[key] = self._decode(digest, shape)
-            except (ValueError, RecursionError) as error:
-                # Kept, so that one large artifact named by every event costs its time once.
-                self._refused[key] = str(error)
-                raise
-        found: T = self._decoded[key]
-        return found
-
-    def _decode(self, digest: str, shape: type[T]) -> T:
-        if self._sound.get(digest, 0) > LARGEST_JSON:
-            raise ValueError(f"{self._sound[digest]} bytes of JSON, at most {LARGEST_JSON} are read")
-        raw = self.raw(digest)
-        json.loads(raw.decode(), object_pairs_hook=_each_key_once)
-        return msgspec.json.decode(raw, type=shape)
-
-    def forget(self) -> None:
-        """Let go of what was decoded: what a run named is seldom named by the next one."""
-        for known in (self._decoded, self._refused, self._dots, self._raw):
-            known.clear()
-
-    def has_dot(self, ttir: str) -> bool:
-        """Whether this Triton IR multiplies matrices."""
-        if ttir not in self._dots:
-            self._dots[ttir] = b"tt.dot" in self.raw(ttir)
-        return self._dots[ttir]
-
-
-def _each_key_once(pairs: list[tuple[str, Any]]) -> None:
-    """Readers differ in which of two equal keys they take, so there must be none."""
-    if len(dict(pairs)) != len(pairs):
-        raise ValueError(f"expected each key once, found {[key for key, _ in pairs][:20]}")
-
-
-def precision_of(source: str) -> str | None:
-    """The precision that a source's one PRECISION line states; None where there is not exactly one."""
-    found = [line for line in source.split("\n") if line in _LINES]
-    return found[0].split('"')[1] if len(found) == 1 else None
-
-
-def with_precision(source: str, precision: str) -> str | None:
-    """The same text with its one PRECISION line set; None where there is not exactly one such line."""
-    lines = source.split("\n")
-    at = [i for i, line in enumerate(lines) if line in _LINES]
-    if len(at) != 1:
-        return None
-    lines[at[0]] = f'PRECISION = "{precision}"'
-    return "\n".join(lines)
-
-
-def with_config(template: str, config: dict[str, int]) -> str:
-    """A template's text with its CONFIG line set."""
-    line = "CONFIG = " + json.dumps(config, sort_keys=True)
-    return "\n".join(line if old.startswith("CONFIG = ") else old for old in template.split("\n"))

@@ -11,7 +11,8 @@ from .evolution import EVOLVING, Tally
 from .findings import Findings, Kind
 from .grammar import Round, Script
 from .offers import Maker
-from .rounds import MOST_ATTEMPTS, Checker, Setting
+from .rounds import MOST_ATTEMPTS, Checker
+from .setting import Setting
 from .state import State
 
 

@@ -9,7 +9,6 @@ import msgspec
 
 from ..events.errors import GpuSolverError
 from .cli_counterfactual import counterfactual, print_counterfactual
-from .experience import check_experience
 from .finals import ClaimView
 from .findings import encodable, printable
 from .seal import Anchors, read_note
@@ -51,8 +50,7 @@ def replay_command(
     """
     try:
         anchors = Anchors(checkpoints=tuple(map(read_note, checkpoints)), vkey=vkey, file_digest=file_digest)
-        report = verify(ledger, deep, head=head, anchors=anchors, origin=origin, jobs=jobs)
-        report = _with_experience(report, ledger, experience) if deep else report
+        report = verify(ledger, deep, head=head, anchors=anchors, origin=origin, experience=experience, jobs=jobs)
         other = None if played is None else counterfactual(ledger, played, len(report.findings))
     except GpuSolverError as error:
         unreadable(context, error, as_json)
@@ -63,12 +61,6 @@ def replay_command(
     else:
         _print_report(report)
     context.exit(1 if report.findings else 0)
-
-
-def _with_experience(report: Report, ledger: str, experience: tuple[str, ...]) -> Report:
-    findings, notes = check_experience(ledger, experience)
-    found = sorted((*report.findings, *findings), key=lambda finding: finding.seq)
-    return msgspec.structs.replace(report, findings=tuple(found), notes=(*report.notes, *notes))
 
 
 def unreadable(context: click.Context, error: GpuSolverError, as_json: bool) -> NoReturn:

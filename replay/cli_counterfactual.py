@@ -8,12 +8,13 @@ import click
 import msgspec
 
 from ..events.reader import LedgerReader
-from .artifacts import Shelf
-from .counterfactual import CellPlayed, Course, Step, play
+from .counterfactual import play
+from .courses import CellPlayed, Course, Step
 from .findings import Findings, encodable
 from .integrity import scan
 from .policy import policy
 from .runs import sort_out
+from .shelf import Shelf
 from .whole_file import check_artifacts
 from .words import say
 

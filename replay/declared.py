@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from msgspec import UnsetType
 
 from ..events.model import Event, ExaminationRegistered, ProblemDeclared, RunRegistered
-from .artifacts import Shelf
 from .findings import Findings
+from .shelf import Shelf
 
 DUE = ("eager.py", "problem.toml", "reference.py", "start.py")
 

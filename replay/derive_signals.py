@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ..events.model import Chip, Context, ProblemDeclared, Tier
-from .artifacts import Counters, Launches, Samples, Shelf
+from .artifacts import Counters, Launches, Samples
 from .calibration import Calibration
 from .derive_second import second
 from .extras import NONE, Extras
 from .partial import Metrics, Number
 from .partial import div as _div
+from .shelf import Shelf
 from .statistic import lower_median, peak
 
 BITS = {"float64": 64, "float32": 32, "float16": 16, "bfloat16": 16}

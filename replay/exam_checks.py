@@ -15,7 +15,7 @@ from ..events.model import (
     SubjectDeclared,
 )
 from . import derive_gate, derive_signals, exam_derive, statistic
-from .artifacts import Counters, GateReport, Launches, Samples, Shelf
+from .artifacts import Counters, GateReport, Launches, Samples
 from .calibration import Calibration
 from .exam_grammar import ExamEvents
 from .exams import Fold
@@ -23,6 +23,7 @@ from .extras import read_extras
 from .findings import Findings
 from .reproduced import check_answers, origin_of
 from .reproduced import figures as statement_figures
+from .shelf import Shelf
 
 
 class Examiner:

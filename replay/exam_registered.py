@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..events.model import ExaminationRegistered, PairDeclared, SubjectDeclared
-from .artifacts import Shelf
 from .exam_grammar import ExamEvents
 from .findings import Findings
 from .registered import Demand, problem_demands, statistics_demands
 from .reproduced import demands
+from .shelf import Shelf
 from .statistic import PATHS
 
 HALVES = ("calibration", "held-out", "")

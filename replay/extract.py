@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..events.model import Exchange
-from .artifacts import Shelf
+from .shelf import Shelf
 
 _WORDS = ("", "python", "python3", "py", "triton")
 _ENTRY = "def run("

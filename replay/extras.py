@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from .artifacts import Count, Launches, Nanoseconds, Positive, Samples, Shelf
+from .artifacts import Count, Launches, Nanoseconds, Positive, Samples
+from .shelf import Shelf
 
 Instant = Count
 _WARM = {"cuda_event": "warm", "cpu_wall": "warm"}

@@ -18,11 +18,13 @@ from ..events.model import (
     RunRegistered,
 )
 from . import statistic
-from .artifacts import Samples, Shelf, precision_of, with_precision
+from .artifacts import Samples
 from .bounds import WRONG_WHILE_TIMED, asks, outputs_right
 from .cells import Ended
 from .claims import Answered, answer, bounds
 from .findings import Findings
+from .shelf import Shelf
+from .texts import precision_of, with_precision
 
 Group = tuple[str, str, str, int]
 Side = tuple[str, bool]

@@ -98,66 +98,97 @@ def scan(
 
     `spelling`: also encode each event again, which must give the stored bytes (a tenth of a replay's time). `sizes`: where
     the tree's head is asked for, beside those that the ledger's seals ask for. `after`: the rows are those from there on.
-    One loop without calls on the good path: this is the hot part of every replay.
+    One loop with three calls a row on the good path: this is the hot part of every replay.
     """
     streams: dict[str, list[Item]] = {}
     versions: dict[str, int] = {}
     closed: set[str] = set()
-    last, previous, timed, back, first_back = 0, GENESIS, "", 0, 0
+    last, previous, clock = 0, GENESIS, _Clock()
     heads, leaves = Heads(sizes), list[bytes]()
     if after is not None:
-        last, previous, heads, timed = after.last, after.head, Portion(after.last, sizes), after.at
+        last, previous, heads, clock.at = after.last, after.head, Portion(after.last, sizes), after.at
         versions[SEAL_STREAM] = after.seals
-    kinds, decode, encode, digest_of = EVENT_TYPES, _DECODE, _ENCODE, sha256  # a local name is found faster
     for row in rows:
-        seq, stream, version, kind, at, payload, prev_hash, stored, ill = row
+        seq, stream, version, kind, at, _, prev_hash, stored, ill = row
         if seq != last + 1 or prev_hash != previous or ill:
             _misplaced(row, last, previous, findings)
         last, previous = seq, stored
         items = streams.get(stream)
         if items is None:
-            streams[stream] = items = []
-            versions.setdefault(stream, 0)
-            _check_printable(row, findings)
-            if stream.partition("/")[0] in closed:
-                raise GoesOn(stream)
+            streams[stream] = items = _opened(row, versions, closed, findings)
         if version != versions[stream] + 1:
             findings.add(seq, "version", f"{versions[stream] + 1} in stream {stream}", version)
         versions[stream] = version
-        if at != timed:
-            if at < timed:
-                back, first_back = back + 1, first_back or seq
-            timed = at
-            if not _TIME.fullmatch(at):
-                findings.add(seq, "time", "UTC as 2026-01-31T23:59:59.999Z", at)
-        head = (
-            f"gpusolver-event-1\n{seq}\n{version}\n{prev_hash}\n{len(stream)}:{stream}\n"
-            f"{len(kind)}:{kind}\n{len(at)}:{at}\n{len(payload)}:"
-        )
-        found = digest_of(head.encode("utf-8", "surrogateescape") + payload).digest()
+        if at != clock.at:
+            clock.read(seq, at, findings)
+        found = _digest(row)
         if found.hex() != stored:
             findings.add(seq, "hash", f"{found.hex()} (over the stored {kind})", stored)
         if kind == "LedgerSealed" or len(leaves) == _PORTION:
-            heads.extend(leaves)
-            leaves.clear()
-            if kind == "LedgerSealed":
-                heads.mark()
+            _grow(heads, leaves, sealed=kind == "LedgerSealed")
         leaves.append(found)
-        try:
-            event: Event = decode(payload)
-            if event.__class__ is not kinds.get(kind) or event.rev != 1 or (spelling and encode(event) != payload):
-                event = _questionable(row, event, findings)
-        except Exception as error:  # noqa: BLE001 - hostile content may raise anything
-            undecoded = _undecodable(row, error, findings)
-            if undecoded is None:
-                continue
-            event = undecoded
+        event = _decoded(row, spelling, findings)
+        if event is None:
+            continue
         items.append((seq, event))
         if kind == "RunStopped" and ended is not None and "/" not in stream and stream.startswith(("run", "exam")):
             closed.add(stream)
             ended(Scanned(_let_go(stream, streams), seq, stored, heads))
     heads.extend(leaves)
-    return Scanned(streams, last, previous, heads, Backwards(back, first_back, timed))
+    return Scanned(streams, last, previous, heads, Backwards(clock.times, clock.first, clock.at))
+
+
+class _Clock:
+    """The last `recorded_at`, and how often it went back, first at which event."""
+
+    def __init__(self) -> None:
+        self.at, self.times, self.first = "", 0, 0
+
+    def read(self, seq: int, at: str, findings: Findings) -> None:
+        """Take another time than the last."""
+        if at < self.at:
+            self.times, self.first = self.times + 1, self.first or seq
+        self.at = at
+        if not _TIME.fullmatch(at):
+            findings.add(seq, "time", "UTC as 2026-01-31T23:59:59.999Z", at)
+
+
+def _opened(row: Row, versions: dict[str, int], closed: set[str], findings: Findings) -> list[Item]:
+    """A stream at its first event, or at its first one after it was let go, which may be of no run that has ended."""
+    versions.setdefault(row.stream, 0)
+    _check_printable(row, findings)
+    if row.stream.partition("/")[0] in closed:
+        raise GoesOn(row.stream)
+    return []
+
+
+def _digest(row: Row) -> bytes:
+    """The hash of FORMAT.md section 2, from the row's own columns."""
+    seq, stream, version, kind, at, payload, prev_hash, _, _ = row
+    head = (
+        f"gpusolver-event-1\n{seq}\n{version}\n{prev_hash}\n{len(stream)}:{stream}\n"
+        f"{len(kind)}:{kind}\n{len(at)}:{at}\n{len(payload)}:"
+    )
+    return sha256(head.encode("utf-8", "surrogateescape") + payload).digest()
+
+
+def _grow(heads: Heads, leaves: list[bytes], *, sealed: bool) -> None:
+    heads.extend(leaves)
+    leaves.clear()
+    if sealed:
+        heads.mark()
+
+
+def _decoded(row: Row, spelling: bool, findings: Findings) -> Event | None:
+    """The row's event; None, with a finding, where it is not understood."""
+    try:
+        event: Event = _DECODE(row.payload)
+        sound = event.__class__ is EVENT_TYPES.get(row.type) and event.rev == 1
+        if not sound or (spelling and _ENCODE(event) != row.payload):
+            event = _questionable(row, event, findings)
+    except Exception as error:  # noqa: BLE001 - hostile content may raise anything
+        return _undecodable(row, error, findings)
+    return event
 
 
 def _let_go(run: str, streams: dict[str, list[Item]]) -> dict[str, list[Item]]:

@@ -31,7 +31,10 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Kept:
-    """Views in the order met, notes, origins and counts; of runs past `listed` rounds (None: of none) only what is counted."""
+    """Views in the order met, notes, origins and counts; of runs past `listed` rounds (None: of none) only what is counted.
+
+    `learns`: a run says that it learnt from a ledger.
+    """
 
     def __init__(self, listed: int | None) -> None:
         self.listed = listed
@@ -40,6 +43,7 @@ class Kept:
         self.notes: list[str] = []
         self.origins: list[Named] = []
         self.cells = self.rounds = 0
+        self.learns = False
 
     def run(self, seq: int, view: RunView, rounds: int) -> None:
         """Keep the view of a run that was registered at `seq`."""

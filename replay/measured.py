@@ -24,24 +24,31 @@ from ..events.model import (
     Statistics,
     TilesSwept,
 )
-from .artifacts import Counters, Samples, Shelf
+from .artifacts import Counters, Samples, Sweep
 from .bounds import PAIRS_A_BLOCK
 from .exam_grammar import ExamEvents
 from .extras import Warm, unknown_roles
 from .findings import Findings
 from .runs import RunEvents
 from .shared import SHAREABLE, Shared
+from .shelf import Shelf
 
+LEAST_SWEPT = 20
+"""A sweep of fewer samples may by chance be another one's again: times come in ticks of the clock."""
 MEASURING = (DeviceCalibrated, TilesSwept, SourcesSwept, KernelGated, Profiled, NoiseFloorMeasured, HeadToHead)
 Named = dict[Any, tuple[int, Profiled | None]]
 """What was named, by its fingerprint: by which event, and that itself where it is the profile of a round 0."""
 
 
 class Measured:
-    """One ledger's measurements, run by run, then by examination. What was not recorded elsewhere is new to the whole ledger."""
+    """One ledger's measurements, run by run, then by examination. What was not recorded elsewhere is new to the whole ledger.
+
+    `declined`: of the run checked last, as in `Shared`.
+    """
 
     def __init__(self, shelf: Shelf, findings: Findings) -> None:
         self._shelf, self._findings = shelf, findings
+        self.declined: dict[int, tuple[int, Profiled]] = {}
         self._own: Named = {}
         self._recorded: list[Named] = []
 
@@ -71,10 +78,14 @@ class Measured:
                     seen = self._shelf.json(event.samples, Samples)
                     self._samples(seq, event, seen, {} if taken else samples, registered.statistics.blocks)
                     self._same(seq, "clock", clocks, seen.clock)
+            if isinstance(event, (TilesSwept, SourcesSwept)) and not taken:
+                with self._findings.derivation(seq, "samples"):
+                    self._sweep(seq, event, self._shelf.json(event.samples, Sweep), samples)
             if isinstance(event, Profiled):
                 self._counters(seq, event.counters, chips)
                 if not isinstance(event.extras, UnsetType):
                     self._extras(seq, event, event.extras, samples, clocks)
+        self.declined = {} if shared is None else shared.declined
         return next(iter(clocks), None)
 
     def check_examination(self, exam: ExamEvents, statistics: Statistics) -> str | None:
@@ -137,6 +148,11 @@ class Measured:
             self._findings.expect(seq, "samples", due, len(seen.outputs.pairs), "pairs of outputs")
         self._once(seq, event, "samples", _fingerprint(seen.blocks), named)
 
+    def _sweep(self, seq: int, event: Event, seen: Sweep, named: Named) -> None:
+        """A sweep is measured for its round alone, whatever its configurations are."""
+        if sum(len(times or ()) for times in seen.samples) >= LEAST_SWEPT:
+            self._once(seq, event, "samples", _fingerprint(seen.samples), named)
+
     def _once(self, seq: int, event: Event, kind: Any, what: object, named: Named) -> None:
         start = event if isinstance(event, Profiled) and event.round == 0 else None
         before, earlier = named.setdefault(what, (seq, start))
@@ -149,9 +165,9 @@ class Measured:
         seen.setdefault(value, seq)
 
 
-def _fingerprint(blocks: Sequence[object]) -> bytes:
+def _fingerprint(samples: Sequence[object]) -> bytes:
     """What stands for samples in memory: those of a whole ledger are compared, and are not kept."""
-    return sha256(msgspec.json.encode(blocks)).digest()
+    return sha256(msgspec.json.encode(samples)).digest()
 
 
 def _start_pair(one: Profiled | None, other: Event) -> bool:

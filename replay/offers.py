@@ -9,9 +9,10 @@ from msgspec import UnsetType
 
 from ..events.model import GeneratorAsked, PrescriptionUnserved, RuleFired, RunRegistered, SourcesSwept
 from . import extract, statistic
-from .artifacts import Shelf, Sweep
+from .artifacts import Sweep
 from .findings import Findings
 from .grammar import Round
+from .shelf import Shelf
 
 CATALOGUE = "catalogue"
 GENERATORS = ("flag", "template", "file")

@@ -6,6 +6,7 @@ What the first ledger is worth its own verification says; here its rows are hash
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from hashlib import sha256
 
@@ -114,17 +115,25 @@ def _check_statements(place: Named, registered: ExaminationRegistered, first: Fi
         )  # fmt: skip
         _compare(place.seq, statement.seq, due, found, findings)
     kinds, seqs = {statement.kind for statement in asked}, {statement.seq for statement in asked}
-    left_out = dict[str, int]()
+    left_out, later = Counter[str](), Counter[str]()
     for seq, due in first.statements.items():
-        if seq in seqs or seq > place.origin.events:
+        if seq in seqs:
             continue
-        if due.kind in kinds:
+        if seq > place.origin.events:
+            later[due.kind] += 1
+        elif due.kind in kinds:
             findings.add(
                 place.seq, "statement", f"event {seq} of the origin, a {due.kind}, asked like the others", "left out"
             )
         else:
-            left_out[due.kind] = left_out.get(due.kind, 0) + 1
-    return [f"{place.name}: asks none of the origin's {number} {kind}s" for kind, number in left_out.items()]
+            left_out[due.kind] += 1
+    notes = [f"{place.name}: asks none of the origin's {number} {kind}s" for kind, number in left_out.items()]
+    if later:
+        told = ", ".join(f"{number} {kind}{'' if number == 1 else 's'}" for kind, number in sorted(later.items()))
+        notes.append(
+            f"{place.name}: the origin states more behind event {place.origin.events}, which is not asked: {told}"
+        )
+    return notes
 
 
 def _compare(at: int, seq: int, due: Stated | None, found: Stated, findings: Findings) -> None:

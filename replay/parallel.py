@@ -13,10 +13,10 @@ from multiprocessing import get_context
 
 from ..events.errors import GpuSolverError
 from ..events.reader import LedgerReader
-from .artifacts import Shelf
 from .findings import Findings
 from .integrity import SEAL_STREAM, GoesOn, Place, scan, without_collector
 from .kept import Part
+from .shelf import Shelf
 from .verification import Verification
 
 Sizes = dict[str, int]

@@ -40,25 +40,39 @@ def derive(
         taught, tested = _dealt(seed, own)
         clause = _clause(_points(taught), signals, bounds, bounds.support)
         if clause is not None:
-            made = msgspec.structs.replace(
-                rule, version=rule.version + 1, clauses=(*rule.clauses, clause), **_made(rule, clause, named)
-            )
+            made = narrowed(rule, clause, named)
             shadow = _split(clause, [(t.problem, t.signals, t.success) for t in tested])
-            passes = not shadow.lost_successes and shadow.avoided_failures >= 1
             learnt = _split(clause, _points(taught))
-            yield RuleProposed(run=run, rule=made, parent=rule.name, learnt=learnt, shadow=shadow), passes
+            proposal = RuleProposed(run=run, rule=made, parent=rule.name, learnt=learnt, shadow=shadow)
+            yield proposal, admits(proposal, bounds)
     for wanted in sorted({rule.prescription or "" for rule in acting}):
         family = [rule for rule in acting if rule.prescription == wanted]
         left = [t for t in trials if t.prescription == wanted and not any(_all(r.clauses, t.signals) for r in family)]
         taught, tested = _dealt(seed, left)
         clause = _clause(_points(taught), signals, bounds, 0)
         if clause is not None:
-            made = _new(f"unexplained_{wanted}", clause, family, named, taught)
+            made = unexplained(wanted, clause, family, named, _gain(taught))
             shadow = _split(clause, [(t.problem, t.signals, t.success) for t in tested])
-            fired = shadow.kept_successes + shadow.kept_failures
-            passes = shadow.kept_successes >= 1 and _pure(shadow.kept_successes, fired, bounds)
             learnt = _split(clause, _points(taught))
-            yield RuleProposed(run=run, rule=made, parent=None, learnt=learnt, shadow=shadow), passes
+            proposal = RuleProposed(run=run, rule=made, parent=None, learnt=learnt, shadow=shadow)
+            yield proposal, admits(proposal, bounds)
+
+
+def admits(proposal: RuleProposed, bounds: Proposing) -> bool:
+    """Whether a proposal's shadow test lets it fire: a narrowed rule loses no gain and spares a round, a new one gains."""
+    shadow = proposal.shadow
+    if proposal.parent is not None:
+        return not shadow.lost_successes and shadow.avoided_failures >= 1
+    return shadow.kept_successes >= 1 and _pure(
+        shadow.kept_successes, shadow.kept_successes + shadow.kept_failures, bounds
+    )
+
+
+def separates(learnt: Separation, bounds: Proposing) -> bool:
+    """Whether examples so divided bear out a clause: more of those inside are successes than of all, and as pure as asked."""
+    good, bad = learnt.kept_successes + learnt.lost_successes, learnt.kept_failures + learnt.avoided_failures
+    inside = learnt.kept_successes + learnt.kept_failures
+    return learnt.kept_successes * bad > learnt.kept_failures * good and _pure(learnt.kept_successes, inside, bounds)
 
 
 def _all(clauses: tuple[Clause, ...], signals: Mapping[str, float]) -> bool:
@@ -127,8 +141,15 @@ def _split(clause: Clause, points: list[Point]) -> Separation:
     )
 
 
-def _new(name: str, clause: Clause, family: list[Rule], named: list[Rule], taught: list[Trial]) -> Rule:
-    ratios = sorted(t.ratio for t in taught if t.success and t.ratio is not None)
+def narrowed(rule: Rule, clause: Clause, named: list[Rule]) -> Rule:
+    """The next version of a rule, with one clause more; `named` is the table by name."""
+    clauses = (*rule.clauses, clause)
+    return msgspec.structs.replace(rule, version=rule.version + 1, clauses=clauses, **_made(rule, clause, named))
+
+
+def unexplained(wanted: str, clause: Clause, family: list[Rule], named: list[Rule], gain: Gain) -> Rule:
+    """A new rule for the prescription `wanted`, which the rules of `family` have; both lists are by name."""
+    name = f"unexplained_{wanted}"
     return msgspec.structs.replace(
         family[0],
         name=name,
@@ -136,9 +157,14 @@ def _new(name: str, clause: Clause, family: list[Rule], named: list[Rule], taugh
         tier=max(rule.tier for rule in family),
         position=max(rule.position for rule in named) + 1,
         clauses=(clause,),
-        gain=Gain(form="constant", cap=ratios[(len(ratios) - 1) // 2] if ratios else 1.0),
+        gain=gain,
         **_made(family[0], clause, named),
     )
+
+
+def _gain(taught: list[Trial]) -> Gain:
+    ratios = sorted(t.ratio for t in taught if t.success and t.ratio is not None)
+    return Gain(form="constant", cap=ratios[(len(ratios) - 1) // 2] if ratios else 1.0)
 
 
 def _made(rule: Rule, clause: Clause, named: list[Rule]) -> dict[str, object]:

@@ -24,10 +24,11 @@ from ..events.model import (
     StaticRulesSeen,
     TilesSwept,
 )
-from .artifacts import Launches, Shelf
+from .artifacts import Launches
 from .declared import files_of, problems_of
 from .findings import Findings
 from .integrity import Scanned
+from .shelf import Shelf
 
 Reference = tuple[int, str, str]
 FIELDS: dict[type[Event], tuple[str, ...]] = {

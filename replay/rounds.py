@@ -8,24 +8,17 @@ from typing import cast
 import msgspec
 
 from ..events.model import (
-    Cell,
-    Chip,
     Context,
-    DeviceCalibrated,
-    EvidenceCarried,
     KernelGated,
     KernelGenerated,
     NoiseFloorMeasured,
-    ProblemDeclared,
     Profiled,
     RoundJudged,
-    Rule,
     RuleFired,
-    RunRegistered,
     TilesSwept,
 )
 from . import bounds, derive_gate, derive_signals, statistic
-from .artifacts import Counters, GateReport, Launches, Samples, Shelf, Sweep, with_config, with_precision
+from .artifacts import Counters, GateReport, Launches, Samples, Sweep
 from .asking import Asked, ask
 from .calibration import Calibration
 from .evolution import EVOLVING, RANDOM
@@ -34,28 +27,11 @@ from .findings import Findings
 from .grammar import Round
 from .matching import Decision
 from .offers import Maker, Offers, best
+from .setting import Setting
 from .state import State
+from .texts import with_config, with_precision
 
 MOST_ATTEMPTS = 3
-
-
-class Setting(msgspec.Struct, frozen=True):
-    """What a cell is derived against: all registered before its first sample, the artifacts, and the run's clock."""
-
-    run: RunRegistered
-    cell: Cell
-    stream: str
-    problem: ProblemDeclared
-    device: DeviceCalibrated
-    table: tuple[Rule, ...]
-    shelf: Shelf
-    clock: str | None
-    carried: tuple[EvidenceCarried, ...] = ()
-
-    @property
-    def chip(self) -> Chip:
-        """The calibrated chip."""
-        return self.device.chip
 
 
 class Checker:
@@ -222,7 +198,8 @@ class Checker:
         """Verdict, reason, interval, margin, credit and next incumbent against samples and launches."""
         expect = self._findings.expect
         fired, candidate = cast(RuleFired, round_.fired), cast(KernelGenerated, round_.generated).source
-        looked = self._judgement(round_)
+        looked = self._judgement(round_, round_.profiled)
+        self._declined(round_)
         due = looked.judgement
         for forbidden in looked.forbidden:
             self._findings.add(seq, "looks", "an end at the first look that decides", forbidden)
@@ -249,7 +226,19 @@ class Checker:
         following = candidate if due.verdict == "FASTER" else self._state.incumbent
         expect(seq, "incumbent", following, judged.next_incumbent, "next incumbent")
 
-    def _judgement(self, round_: Round) -> statistic.Look:
+    def _declined(self, round_: Round) -> None:
+        """Another arm's samples are taken where they end at the very look at which this cell's verdict ends."""
+        seq = round_.seqs.get("profiled", 0)
+        if round_.profiled is None or seq not in self._at.declined:
+            return
+        paid, origin = self._at.declined[seq]
+        taken = msgspec.structs.replace(round_.profiled, samples=origin.samples)
+        looked = self._judgement(round_, taken)
+        # Outputs that are wrong only later than a look may end a measurement at either; too few blocks are nobody's look.
+        if not looked.forbidden and looked.judgement.reason not in (bounds.WRONG_WHILE_TIMED, statistic.TOO_FEW):
+            self._findings.add(seq, "origin", f"what event {paid} measured of these kernels", "measured anew")
+
+    def _judgement(self, round_: Round, profiled: Profiled | None) -> statistic.Look:
         at, state = self._at, self._state
         gated = cast(KernelGated, round_.gated)
         statistics = at.run.statistics
@@ -260,12 +249,12 @@ class Checker:
         return statistic.judge_by_looks(
             outcome=derive_gate.outcome(report, at.problem, at.cell.contract),
             inert=derive_signals.inert(candidate, self._launches(state.incumbent)),
-            samples=None if round_.profiled is None else at.shelf.json(round_.profiled.samples, Samples),
+            samples=None if profiled is None else at.shelf.json(profiled.samples, Samples),
             margin=margin,
             floor_ns=statistic.physical_floor(at.problem, at.chip, at.cell.contract),
             statistics=statistics,
             limits=at.problem.limits.get(at.cell.contract),
-            witnesses=self._witnesses(gated, round_.profiled),
+            witnesses=self._witnesses(gated, profiled),
         )
 
     def _witnesses(self, gated: KernelGated, profiled: Profiled | None) -> bounds.Witnesses | None:

@@ -22,13 +22,13 @@ from ..events.model import (
     RunRegistered,
     RunStopped,
 )
-from .artifacts import Shelf
 from .calibration import Calibration
 from .derive_signals import copy_gbps
 from .findings import Findings
 from .grammar import OF_CELL, OF_EXAM, OF_LEDGER
 from .integrity import SEAL_STREAM, Item, Scanned
 from .registered import check_registered
+from .shelf import Shelf
 
 _RUN_STREAM = re.compile(r"run[1-9][0-9]*\Z")
 _EXAM_STREAM = re.compile(r"exam[1-9][0-9]*\Z")

@@ -17,16 +17,20 @@ _ALIKE: dict[type, tuple[str, ...]] = {
     Profiled: ("source", "against", "samples", "launches", "cache"),
     NoiseFloorMeasured: ("source", "samples", "interval", "floor"),
     TilesSwept: ("template", "samples", "configs", "chosen"),
-    SourcesSwept: ("generator", "sources", "samples", "chosen"),
+    SourcesSwept: ("sources", "samples", "chosen"),
     HeadToHead: ("samples", "interval", "outcome"),
 }
 
 
 class Shared:
-    """The measurements of one run that shares, in order of seq."""
+    """The measurements of one run that shares, in order of seq.
+
+    `declined`: by the seq of a later round's own profile, that which the cell could have taken; whether it had to, its looks say.
+    """
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
+        self.declined: dict[int, tuple[int, Profiled]] = {}
         self._paid: dict[Place, list[tuple[int, Shareable]]] = {}
         self._turns: dict[tuple[Cell, Place], int] = {}
         self._compared: dict[Place, tuple[int, HeadToHead]] = {}
@@ -40,24 +44,35 @@ class Shared:
         if event.origin_seq is not None:
             self._check(seq, event, place, turn, floor)
         elif not floor:
+            self._own(seq, event, place, turn)
             self._paid.setdefault(place, []).append((seq, event))
         if not floor:
             self._turns[event.cell, place] = turn + 1
 
     def compare(self, seq: int, event: HeadToHead) -> None:
-        """A comparison takes what the first one of its group measured of these very kernels, or measures anew."""
+        """A comparison takes what the first one of its group measured of these very kernels."""
         place = (event.problem, event.contract, event.pool, event.repetition, event.left, event.right)
-        if event.origin_seq is None:
+        if place not in self._compared:
+            self._findings.expect(seq, "origin", None, event.origin_seq, "origin_seq, as no earlier one is of these")
             if event.samples is not None:
-                self._compared.setdefault(place, (seq, event))
-        elif place not in self._compared:
-            self._findings.add(
-                seq, "origin", "a measurement of its own, as no earlier one is of these", event.origin_seq
-            )
+                self._compared[place] = (seq, event)
         else:
             paid, origin = self._compared[place]
             self._findings.expect(seq, "origin", paid, event.origin_seq, "the first of these kernels")
             self._alike(seq, origin, event, _ALIKE[HeadToHead])
+
+    def _own(self, seq: int, event: Shareable, place: Place, turn: int) -> None:
+        """An arm measures anew only what it cannot take, so that it cannot choose between what it sees and another try."""
+        others = [entry for entry in self._paid.get(place, []) if entry[1].cell != event.cell]
+        if not 0 <= turn < len(others):
+            return
+        paid, origin = others[turn]
+        if isinstance(event, KernelGated) and isinstance(origin, KernelGated) and event.attempt != origin.attempt:
+            return  # a gate's seed goes by its attempt
+        if isinstance(event, Profiled) and isinstance(origin, Profiled) and event.round > 0:
+            self.declined[seq] = (paid, origin)
+            return
+        self._findings.add(seq, "origin", f"what event {paid} measured of these kernels", "measured anew")
 
     def _check(self, seq: int, event: Shareable, place: Place, turn: int, floor: bool) -> None:
         others = [entry for entry in self._paid.get(place, []) if entry[1].cell != event.cell]

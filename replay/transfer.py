@@ -9,8 +9,8 @@ import msgspec
 
 from ..events.model import Proposing, Rule, RuleAdmitted, RuleProposed
 from ..events.reader import LedgerReader
-from .artifacts import Shelf
-from .counterfactual import CellPlayed, Course, Taught, play_cell, scripts_of
+from .counterfactual import Taught, play_cell, scripts_of
+from .courses import CellPlayed, Course
 from .experience import lesson, trials_of
 from .findings import Findings
 from .integrity import scan
@@ -18,6 +18,7 @@ from .matching import highest
 from .policy import Played
 from .proposed import Trial
 from .runs import RunEvents, sort_out
+from .shelf import Shelf
 from .whole_file import check_artifacts
 
 Leave = Literal["family", "problem"]

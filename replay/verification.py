@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from msgspec import UnsetType
+
 from ..events.model import DeviceCalibrated, GeneratorAsked, RunRegistered
-from .artifacts import Shelf
 from .cells import Ended, walk
 from .declared import check_files, files_of, problems_of
 from .exam_checks import Examiner
@@ -17,12 +18,12 @@ from .findings import Findings
 from .grammar import Round, parse
 from .integrity import Scanned
 from .kept import Kept
+from .learnt import check_learnt
 from .measured import Measured
 from .offers import GENERATORS
 from .origin import Named, samples_of
 from .references import check_references, generated
 from .reproduced import origin_of
-from .rounds import Setting
 from .runs import (
     RunEvents,
     check_calibration,
@@ -32,6 +33,8 @@ from .runs import (
     check_registration,
     sort_out,
 )
+from .setting import Setting
+from .shelf import Shelf
 from .views import RoundRow, RuleRow, RunView, fold_cell
 
 _STAND_IN = "{}: times by the CPU's clock, of the stand-in: it measures no GPU"
@@ -86,11 +89,13 @@ class Verification:
         """Check one run as far as it got, and fold it."""
         findings = self._findings
         check_registration(run, findings)
+        check_learnt(run, findings)
         if self._deep:
             check_calibrations(run, self._shelf, findings)
         if run.registered is None:
             return RunView(run.run, "", None, 0, None, (), (), {}, ())
         registered = run.registered[1]
+        self.kept.learns |= not isinstance(registered.experience, UnsetType)
         check_files(run.registered[0], registered.problems, self._shelf, self._findings)
         clock = self._measured.check(run, registered) if self._deep else None
         ended, rules, rounds, ends = self._cells(run, registered, clock)
@@ -188,7 +193,9 @@ class Verification:
         cell = run.planned[stream]
         problem = next(p for p in registered.problems if p.name == cell.problem)
         device = _device(run, run.cells[stream][0][0])
-        return Setting(registered, cell, stream, problem, device, run.table(), self._shelf, clock, run.carries())
+        return Setting(
+            registered, cell, stream, problem, device, run.table(), self._shelf, clock, run.carries(), self._measured.declined
+        )  # fmt: skip
 
     def _report_missing(self, run: RunEvents, missing: list[str]) -> None:
         """Cells, or their ends, are owed once the run says that its plan is completed."""

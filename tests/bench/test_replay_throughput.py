@@ -6,6 +6,7 @@ Each measurement is a process of its own, so that memory is that of one. `pytest
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from .copies import copies
 pytestmark = [pytest.mark.campaign, pytest.mark.timeout(1800)]
 ROOT = Path(gpusolver.__file__).parent.parent
 SIZES = (10_000, 100_000, 1_000_000)
+ROOM = 16 << 30
 
 _FRAME = """
 import json, resource, sys, time
@@ -127,6 +129,21 @@ def test_a_million_events_are_checked_in_seconds(ledgers: dict[int, Path], capsy
     assert runs[SIZES[-1]]["mb"] - runs[SIZES[0]]["mb"] < 40
     # Linear: a tenth of the time less at a tenth of the events, and the start of the process is in none of them.
     assert runs[1_000_000]["s"] / runs[100_000]["s"] == pytest.approx(10, rel=0.3)
+
+
+def test_ten_million_events(tmp_path: Path, ledgers: dict[int, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """Still linear; memory is the report's line for each of 60,000 runs. Once, in 8 GB of disk."""
+    if shutil.disk_usage(tmp_path).free < ROOM:
+        pytest.skip(f"less than {ROOM >> 30} GB of free disk")
+    path = copies(tmp_path / "ten_million.db", 10_000_000)
+    try:
+        run, smaller = measured(VERIFY, path, 1), measured(VERIFY, ledgers[SIZES[-1]], 1)
+    finally:
+        path.unlink()
+    with capsys.disabled():
+        print(f"\n{run['n']:,} events: {rate(run):,.0f} events/s, {run['s']:.1f} s, {run['mb']:.0f} MB")
+    assert run["findings"] == 0 and run["mb"] < 300
+    assert run["s"] / smaller["s"] == pytest.approx(10, rel=0.3)
 
 
 def test_two_processes(ledgers: dict[int, Path], capsys: pytest.CaptureFixture[str]) -> None:

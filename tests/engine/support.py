@@ -151,8 +151,9 @@ class FakeExecutor:
         return self._seen("compare", "samples", {**_CLOCK, "blocks": rows, "outputs": outputs})
 
     def sweep(self, question: Question, template: str, sources: tuple[str, ...]) -> Observation:
-        noise = self._noise(question, template, 5)
-        taken = [None if (k := self._kernels(s)).fault else [k.ns + x for x in noise] for s in sources]
+        noise = iter(self._noise(question, template, 5 * len(sources)))
+        rows = [(self._kernels(source), [next(noise) for _ in range(5)]) for source in sources]
+        taken = [None if kernel.fault else [kernel.ns + x for x in row] for kernel, row in rows]
         return self._seen("sweep", "sweep", {**_CLOCK, "samples": taken})
 
     def count(self, question: Question, source: str, metrics: tuple[str, ...]) -> Observation:

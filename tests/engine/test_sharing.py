@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from gpusolver.events.model import (
 )
 from gpusolver.replay.verify import verify
 
-from ..replay.tamper import Line, rewrite
+from ..replay.tamper import Line, add_artifact, artifact, rewrite
 from .support import (
     FakeExecutor,
     Kernel,
@@ -128,6 +129,38 @@ def test_what_is_not_so_is_found(shared: Path, tmp_path: Path, change: Callable[
     path.write_bytes(shared.read_bytes())
     rewrite(path, change)
     assert kind in found(path)
+
+
+def anew(kind: str, place: int) -> Callable[[list[Line], Path], None]:
+    """The n-th measurement of that kind that an arm took is one of its own instead: every time a nanosecond longer."""
+
+    def change(events: list[Line], path: Path) -> None:
+        body = [e for e in of(events, kind, "on") + of(events, kind, "on+tabu") if e.body["origin_seq"]][place].body
+        content = json.loads(artifact(path, body["samples"]))
+        longer = {
+            name: [row and [x + 1 for x in row] for row in content[name]] for name in ("blocks", "samples") if name in content
+        }  # fmt: skip
+        body.update(origin_seq=None, samples=add_artifact(path, json.dumps(content | longer).encode()))
+
+    return change
+
+
+def gated_anew(events: list[Line], path: Path) -> None:
+    of(events, "KernelGated", "on")[1].body["origin_seq"] = None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [gated_anew, anew("Profiled", 0), anew("Profiled", 2), anew("NoiseFloorMeasured", 2), anew("TilesSwept", 0)],
+)
+def test_what_another_arm_measured_is_not_measured_anew(
+    shared: Path, tmp_path: Path, change: Callable[[list[Line], Path], None]
+) -> None:
+    """An arm that sees a measurement and tries again would choose the better of two."""
+    path = tmp_path / "forged.db"
+    path.write_bytes(shared.read_bytes())
+    rewrite(path, lambda events: change(events, path))
+    assert "measured anew" in {f.found for f in verify(path, True).findings if f.kind == "origin"}
 
 
 def test_a_measurement_that_failed_takes_no_turn(tmp_path: Path) -> None:

@@ -393,8 +393,7 @@ class Forge:
     def swept(self, config: dict[str, int]) -> tuple[int, ...] | None:
         if config["BLOCK"] == 4096:
             return None
-        ns = self.world.true_ns(self.filled(config))
-        return (ns + 9, ns, ns + 3, ns + 70)
+        return self.world.swept(self.filled(config), 7)
 
     def judged(self, cell: Cell, fired: RuleFired, text: str, incumbent: str, events: list[Event]) -> list[Event]:
         state = self.states[cell]

@@ -14,7 +14,7 @@ from gpusolver.events.model import Policy
 from gpusolver.events.writer import LedgerWriter
 from gpusolver.replay.cli import replay_command
 from gpusolver.replay.cli_counterfactual import counterfactual
-from gpusolver.replay.counterfactual import CellPlayed
+from gpusolver.replay.courses import CellPlayed
 from gpusolver.replay.policy import policy
 
 from .forge import Forge, forge

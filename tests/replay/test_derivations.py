@@ -10,19 +10,8 @@ import pytest
 
 from gpusolver.events.model import Chip, ClaimRegistered, Clause, Context, Gain, Guard, Policy, Statistics
 from gpusolver.replay import claims, derive_gate, derive_signals, evolution, matching, statistic
-from gpusolver.replay.artifacts import (
-    Counters,
-    Draw,
-    Errors,
-    Expected,
-    Failure,
-    GateReport,
-    Kernel,
-    Launches,
-    Samples,
-    with_config,
-    with_precision,
-)
+from gpusolver.replay.artifacts import Counters, Draw, Errors, Expected, Failure, GateReport, Kernel, Launches, Samples
+from gpusolver.replay.texts import with_config, with_precision
 
 from .world import CHIP, PROBLEM, rule
 

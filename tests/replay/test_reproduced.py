@@ -156,6 +156,30 @@ def test_what_shows_beside_the_first_ledger(both: tuple[Path, Path], again: Path
     assert any(words in f.expected or words in f.found for f in findings), findings
 
 
+def test_claims_behind_the_named_end_of_the_first_ledger_are_told(both: tuple[Path, Path], again: Path) -> None:
+    """Whoever names the first ledger as it was just before its claims need not say that they were not confirmed."""
+    with LedgerReader(both[0]) as reader:
+        rows = list(reader.rows())
+    claims = [row.seq for row in rows if row.type == "ClaimStated"]
+    last = rows[claims[0] - 2]
+
+    def change(events: list[Line]) -> list[Line]:
+        body = registered(events)
+        kept = [entry for entry in body["statements"] if entry["seq"] not in claims]  # type: ignore[attr-defined]
+        asked = {name for entry in kept for name in entry["pairs"]}
+        pairs = [pair for pair in body["pairs"] if pair["name"] in asked]  # type: ignore[attr-defined]
+        body.update(statements=kept, pairs=pairs, origin={"head": last.hash, "events": last.seq})
+        kind = {"StatementReproduced": lambda e: e.body["statement"] not in claims}
+        kind["PairCompared"] = lambda e: e.body["pair"] in asked
+        return [event for event in events if kind.get(event.kind, lambda e: True)(event)]
+
+    rewrite(again, change)
+    report = verify(again, True, origin=both[0])
+    assert not [f for f in report.findings if f.kind in ("statement", "origin", "registration")]
+    told = f"exam1: the origin states more behind event {last.seq}, which is not asked: {len(claims)} claims"
+    assert told in report.notes
+
+
 class Copying(FakeExecutor):
     """Answers comparisons of pairs with the samples that another ledger holds of them, once each."""
 

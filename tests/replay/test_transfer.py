@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gpusolver.__main__ import main
 from gpusolver.events.model import Proposing
-from gpusolver.replay.counterfactual import CellPlayed, Course, Step
+from gpusolver.replay.courses import CellPlayed, Course, Step
 from gpusolver.replay.policy import Played
 from gpusolver.replay.transfer import Held, _compared, transfer
 

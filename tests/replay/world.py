@@ -77,7 +77,7 @@ class World:
 
     def __init__(self, seed: int = 1, jitter: int = 40, start_error: float = 3e-7) -> None:
         self.start_error = start_error
-        self._random = random.Random(seed)
+        self._random, self._sweeping = random.Random(seed), random.Random(f"sweeps {seed}")
         self._jitter = jitter
         self.blobs: dict[str, bytes] = {}
 
@@ -105,6 +105,10 @@ class World:
 
     def noisy(self, text: str) -> int:
         return self.true_ns(text) + self._random.randint(-self._jitter, self._jitter)
+
+    def swept(self, text: str, count: int) -> tuple[int, ...]:
+        """A sweep's times of one configuration."""
+        return tuple(self.true_ns(text) + self._sweeping.randint(0, 70) for _ in range(count))
 
     def samples(self, left: str, right: str, blocks: int) -> tuple[str, shapes.Samples]:
         rows = tuple(tuple(self.noisy(t) for t in (left, right, right, left)) for _ in range(blocks))
