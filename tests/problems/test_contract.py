@@ -101,6 +101,13 @@ def test_every_source_keeps_the_conventions(name: str) -> None:
 
 
 @every_problem
+def test_no_variant_is_the_text_that_stands_for_torch(name: str) -> None:
+    """A baseline's text may be no candidate's (replay/FORMAT.md 6.8), else nobody could tell which of the two a ledger means."""
+    problem = load(name)
+    assert strict_twin(problem.eager) not in {strict_twin(v.source) for v in problem.variants if v.source}
+
+
+@every_problem
 def test_every_problem_offers_the_flag_and_nothing_twice(name: str) -> None:
     problem = load(name)
     flag = problem.variant("enable_tf32", "flags")
