@@ -18,7 +18,7 @@ pytest.importorskip("triton")
 from gpusolver.engine.generators.module_text import ways_of, with_ways
 from gpusolver.engine.local import LocalExecutor
 from gpusolver.problems.imported import import_file
-from gpusolver.problems.probing import CPU, on_card
+from gpusolver.problems.probing import CPU, Prober, on_card
 
 from ..importing.gating import gated
 
@@ -144,7 +144,8 @@ def test_a_largest_value_that_is_no_number_stays_none(device: str) -> None:
 def test_every_way_passes_the_gate_under_strict(tmp_path: Path, device: str, name: str) -> None:
     path = tmp_path / f"{name.lower()}.py"
     path.write_text(globals()[name])
-    problem = import_file(path, device, CPU if device == "cpu" else on_card(4 << 30))
+    with Prober(device) as prober:
+        problem = import_file(path, prober, CPU if device == "cpu" else on_card(4 << 30))
     executor = LocalExecutor(device)
     # Compiled, Triton's kernels are those of a device; interpreted, no compiler can follow them.
     further = () if device == "cpu" else tuple((*ways, "compile") for ways in OFFERED[name])
