@@ -94,6 +94,19 @@ def test_three_objectives_pick_three_kernels() -> None:
     )
 
 
+def test_at_one_power_the_three_objectives_agree_on_the_fastest() -> None:
+    """All draw 200 W for 100, 150 and 180 us: 20, 30, 36 mJ, so the fastest takes the least energy and is on for the shortest."""
+    signals = {
+        name: {**SIGNALS[name], "time_us": 10.0 + call_us, "millijoules": 0.2 * call_us, "power_w": 200.0}
+        for name, call_us in (("start", 180.0), ("frugal", 150.0), ("fast", 100.0))
+    }
+    (found,) = choice_of(signals=signals)
+    assert found.best == dict.fromkeys(("latency", "energy", "thermal"), "fast")
+    rises = [kernel.rise_k for kernel in found.kernels]  # on for 100, 150, 180 us of every 200
+    assert rises == pytest.approx([0.1 * (50 + 150 * on_us / 200) for on_us in (100, 150, 180)], rel=1e-3)
+    assert disagreement([found]) == "no two objectives differ; 0 of 1 have one kernel to choose from"
+
+
 def test_at_full_rate_only_the_fastest_keeps_up() -> None:
     (found,) = choice_of(Thermal(load=1.0, bound=9.0, idle_w=50.0, stages=ONE))
     assert [kernel.rise_k is not None for kernel in found.kernels] == [True, False, False]
