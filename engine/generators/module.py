@@ -9,18 +9,20 @@ Ways = tuple[tuple[str, ...], ...]
 
 _COMPILED: Ways = (("compile",), ("compile_autotune",))
 _CONVOLVED: Ways = (("channels_last",), ("channels_last", "compile"))
-_FEWER_PASSES: Ways = (("in_place",), ("folded",), *_COMPILED)
+_BY_ROWS: Ways = (("rows",), *_COMPILED)
+_FEWER_PASSES: Ways = (("in_place",), ("folded",), *_BY_ROWS)
 # Beside what the incumbent does already. The first of those as fast as the fastest is taken, so the plainest stands first.
 WAYS: dict[str, Ways] = {
     "enable_tf32": ((), *_COMPILED),
     "fuse": _FEWER_PASSES,
     "less_traffic": _FEWER_PASSES,
     "less_of_both": _FEWER_PASSES,
-    "tile": _COMPILED,
-    "coalesce": _COMPILED,
-    "less_arithmetic": _COMPILED,
-    "fewer_instructions": _COMPILED,
-    "hide_latency": _COMPILED,
+    "tile": _BY_ROWS,
+    "coalesce": _BY_ROWS,
+    "less_arithmetic": _BY_ROWS,
+    "fewer_instructions": _BY_ROWS,
+    "hide_latency": _BY_ROWS,
+    "split_work": _BY_ROWS,
     "cuda_graph": (("cuda_graph",), ("compile", "cuda_graph"), ("reduce_overhead",)),
     "fused_attention": (("fused_attention",), ("fused_attention", "compile")),
 }

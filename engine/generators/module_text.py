@@ -7,13 +7,15 @@ import re
 
 from ...problems.module_source import MARK, SCOPED, ModuleCall, spec
 from ...problems.sources import PRECISION_LINES
+from .module_rows import rows_of
 
 WAYS_LINE = "_WAYS = "
 # In the order of application: each part wraps what the ones before it define.
 ORDER = (
-    "channels_last", "folded", "fused_attention", "in_place", "compile", "compile_autotune", "reduce_overhead", "cuda_graph",
+    "channels_last", "folded", "fused_attention", "rows", "in_place",
+    "compile", "compile_autotune", "reduce_overhead", "cuda_graph",
 )  # fmt: skip
-_GRAPH_WAYS = ("folded", "fused_attention", "in_place")
+_GRAPH_WAYS = ("folded", "fused_attention", "rows", "in_place")
 _COMPILE_WAYS = {
     "compile": "default",
     "compile_autotune": "max-autotune-no-cudagraphs",
@@ -229,7 +231,7 @@ def ways_of(source: str) -> tuple[str, ...]:
 def with_ways(source: str, ways: tuple[str, ...], precision: str) -> str:
     """The same module called in these ways at this precision, whatever the source did before."""
     user, _, rest = source.partition(MARK)
-    ordered = tuple(way for way in ORDER if way in ways)
+    ordered = tuple(way for way in ORDER if way in ways and (way != "rows" or rows_of(user)))
     text = spec(user, _call_of(rest))
     text = re.sub(r'^PRECISION = "\w+"$', f'PRECISION = "{precision}"', text, flags=re.MULTILINE)
     text += f"{WAYS_LINE}({''.join(f'{way!r}, ' for way in ordered).rstrip()})\n" + _CALL
@@ -237,7 +239,7 @@ def with_ways(source: str, ways: tuple[str, ...], precision: str) -> str:
         text += _CHANNELS_LAST
     graphs = [way for way in ordered if way in _GRAPH_WAYS]
     if graphs:
-        text += _TRACED + "".join(_PARTS[way] for way in graphs)
+        text += _TRACED + "".join(rows_of(user) if way == "rows" else _PARTS[way] for way in graphs)
         text += f"\n\n_REWRITES = ({''.join(f'_{way}, ' for way in graphs).rstrip()})\n"
     for way in ordered:
         if way in _COMPILE_WAYS:
