@@ -6,8 +6,8 @@ _COMMON = '''
 
 import os as _os
 
-import triton as _triton
-import triton.language as _tl
+import triton
+import triton.language as tl
 
 
 def _fits(value, dim):
@@ -18,29 +18,29 @@ def _fits(value, dim):
 
 
 def _chunk(width):
-    return min(4096, max(16, _triton.next_power_of_2(width)))
+    return min(4096, max(16, triton.next_power_of_2(width)))
 '''
 
-_SOFTMAX = '''
+_SOFTMAX = """
 
-@_triton.jit
-def _softmax_kernel(x, y, width, LOGGED: _tl.constexpr, BLOCK: _tl.constexpr):
-    row = _tl.program_id(0) * width
-    lanes = _tl.arange(0, BLOCK)
+@triton.jit
+def _softmax_kernel(x, y, width, LOGGED: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * width
+    lanes = tl.arange(0, BLOCK)
     top = -float("inf")
     total = 0.0
     for start in range(0, width, BLOCK):
         at = start + lanes
-        v = _tl.load(x + row + at, mask=at < width, other=-float("inf"))
-        new = _tl.maximum(top, _tl.max(v, 0))
-        shift = _tl.where(new == -float("inf"), 0.0, new)
-        total = total * _tl.exp(top - shift) + _tl.sum(_tl.exp(v - shift), 0)
+        v = tl.load(x + row + at, mask=at < width, other=-float("inf"))
+        new = tl.maximum(top, tl.max(v, 0))
+        shift = tl.where(new == -float("inf"), 0.0, new)
+        total = total * tl.exp(top - shift) + tl.sum(tl.exp(v - shift), 0)
         top = new
     for start in range(0, width, BLOCK):
         at = start + lanes
-        v = _tl.load(x + row + at, mask=at < width, other=0.0)
-        out = v - top - _tl.log(total) if LOGGED else _tl.exp(v - top) / total
-        _tl.store(y + row + at, out, mask=at < width)
+        v = tl.load(x + row + at, mask=at < width, other=0.0)
+        out = v - top - tl.log(total) if LOGGED else tl.exp(v - top) / total
+        tl.store(y + row + at, out, mask=at < width)
 
 
 def _softmax_rows(value, dim, logged):
@@ -49,20 +49,20 @@ def _softmax_rows(value, dim, logged):
     out, width = _torch.empty_like(value), value.shape[-1]
     _softmax_kernel[(value.numel() // width,)](value, out, width, LOGGED=logged, BLOCK=_chunk(width), num_warps=8)
     return out
-'''
+"""
 
-_CUMSUM = '''
+_CUMSUM = """
 
-@_triton.jit
-def _cumsum_kernel(x, y, width, BLOCK: _tl.constexpr):
-    row = _tl.program_id(0) * width
-    lanes = _tl.arange(0, BLOCK)
+@triton.jit
+def _cumsum_kernel(x, y, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * width
+    lanes = tl.arange(0, BLOCK)
     carry = 0.0
     for start in range(0, width, BLOCK):
         at = start + lanes
-        v = _tl.load(x + row + at, mask=at < width, other=0.0)
-        _tl.store(y + row + at, _tl.cumsum(v, 0) + carry, mask=at < width)
-        carry += _tl.sum(v, 0)
+        v = tl.load(x + row + at, mask=at < width, other=0.0)
+        tl.store(y + row + at, tl.cumsum(v, 0) + carry, mask=at < width)
+        carry += tl.sum(v, 0)
 
 
 def _cumsum_rows(value, dim):
@@ -71,7 +71,7 @@ def _cumsum_rows(value, dim):
     out, width = _torch.empty_like(value), value.shape[-1]
     _cumsum_kernel[(value.numel() // width,)](value, out, width, BLOCK=_chunk(width), num_warps=8)
     return out
-'''
+"""
 
 _REWRITE = '''
 

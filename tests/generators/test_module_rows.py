@@ -18,6 +18,10 @@ USER = """import torch
 class Model(torch.nn.Module):
     def forward(self, x):
         return {body}
+
+
+def get_init_inputs():
+    return []
 """
 CALL = ModuleCall(tensors=1, fixed={}, state=(), eval="")
 CHECK = """
@@ -32,9 +36,9 @@ for shape in wide:
     x = torch.randn(shape, device=device) * 3
     if shape == (3, 4097):
         x[0, :4096] = -float("inf") if "softmax" in sys.argv[3] else 0.0
-    got = made.operation(x)
+    got = made.run(x)
     want = eval(sys.argv[3], {"torch": torch, "x": x.double()})
-    torch.testing.assert_close(got.double(), want, rtol=2e-5, atol=2e-5)
+    torch.testing.assert_close(got.double(), want, rtol=2e-5, atol=2e-5 * max(1.0, float(x.double().abs().sum(-1).max()) ** 0.5))
 names = {getattr(n.target, "__name__", "") for g in made._TRACES.values() for n in g.graph.nodes}
 assert sys.argv[4] in names, names
 """
