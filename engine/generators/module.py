@@ -18,7 +18,7 @@ _CONVOLVED: Ways = (
 )  # fmt: skip
 # Operators replaced by others; a way that the module's text has no use for is left out of the source, and equal sources are one.
 _REPLACED: Ways = (
-    ("pools",), ("flipped",), ("pointwise",), ("summed",), ("pools", "pointwise"), ("triangular",), ("triangular_tiles",),
+    ("rows",), ("pools",), ("flipped",), ("pointwise",), ("summed",), ("pools", "pointwise"), ("triangular",), ("triangular_tiles",),
 )  # fmt: skip
 _FEWER_PASSES: Ways = (("in_place",), ("folded",), *_REPLACED, *_COMPILED)
 # Beside what the incumbent does already. The first of those as fast as the fastest is taken, so the plainest stands first.
@@ -39,6 +39,7 @@ WAYS: dict[str, Ways] = {
     "remove_stall": _REPLACED,
     "instruction_parallelism": _REPLACED,
     "independent_chains": _REPLACED,
+    "split_work": _REPLACED,
     "wgmma": _REPLACED,
     "cuda_graph": (("cuda_graph",), ("compile", "cuda_graph"), ("reduce_overhead",)),
     "fused_attention": (("fused_attention",), ("fused_attention", "compile")),

@@ -8,14 +8,15 @@ import re
 from ...problems.module_source import MARK, SCOPED, ModuleCall, spec
 from ...problems.sources import PRECISION_LINES
 from . import module_pools
+from .module_rows import rows_of
 
 WAYS_LINE = "_WAYS = "
 # In the order of application: each part wraps what the ones before it define.
 ORDER = (
-    "channels_last", "folded", *module_pools.REWRITES, "fused_attention", "in_place", "compile", "compile_autotune",
+    "channels_last", "folded", *module_pools.REWRITES, "fused_attention", "rows", "in_place", "compile", "compile_autotune",
     "reduce_overhead", "cuda_graph", "benchmark",
 )  # fmt: skip
-_GRAPH_WAYS = ("folded", "fused_attention", "in_place", *module_pools.REWRITES)
+_GRAPH_WAYS = ("folded", "fused_attention", "rows", "in_place", *module_pools.REWRITES)
 _COMPILE_WAYS = {
     "compile": "default",
     "compile_autotune": "max-autotune-no-cudagraphs",
@@ -228,10 +229,14 @@ def ways_of(source: str) -> tuple[str, ...]:
     return tuple(ast.literal_eval(lines[0].removeprefix(WAYS_LINE))) if lines else ()
 
 
+def _usable(way: str, user: str) -> bool:
+    return bool(rows_of(user)) if way == "rows" else module_pools.usable(way, user)
+
+
 def with_ways(source: str, ways: tuple[str, ...], precision: str) -> str:
     """The same module called in these ways at this precision, whatever the source did before; ways that its text has no use for are left out."""
     user, _, rest = source.partition(MARK)
-    ordered = tuple(way for way in ORDER if way in ways and module_pools.usable(way, user))
+    ordered = tuple(way for way in ORDER if way in ways and _usable(way, user))
     text = spec(user, _call_of(rest))
     text = re.sub(r'^PRECISION = "\w+"$', f'PRECISION = "{precision}"', text, flags=re.MULTILINE)
     text += f"{WAYS_LINE}({''.join(f'{way!r}, ' for way in ordered).rstrip()})\n" + _CALL
@@ -240,12 +245,10 @@ def with_ways(source: str, ways: tuple[str, ...], precision: str) -> str:
     graphs = [way for way in ordered if way in _GRAPH_WAYS]
     if graphs:
         added, names = module_pools.rewrites(ordered, user)
-        text += _TRACED + added + "".join(_PARTS[way] for way in graphs if way in _PARTS)
-        names = (
-            ("_folded",) * ("folded" in graphs)
-            + names
-            + tuple(f"_{way}" for way in graphs if way in _PARTS and way != "folded")
-        )
+        parts = {**_PARTS, "rows": rows_of(user)}
+        text += _TRACED + added + "".join(parts[way] for way in graphs if way in parts)
+        own = tuple(f"_{way}" for way in graphs if way in parts and way != "folded")
+        names = ("_folded",) * ("folded" in graphs) + names + own
         text += f"\n\n_REWRITES = ({''.join(f'{name}, ' for name in names).rstrip()})\n"
     for way in ordered:
         if way in _COMPILE_WAYS:

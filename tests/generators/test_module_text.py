@@ -16,6 +16,7 @@ from gpusolver.problems.sources import strict_twin, with_precision
 USER = '"""Mine."""\nimport torch\n\n\nclass Model(torch.nn.Module):\n    PART = torch.nn.Conv2d(4, 4, 1), torch.nn.ConvTranspose2d, torch.nn.MaxPool2d, "groups", torch.tril, torch.mean\n'
 CALL = ModuleCall(tensors=2, fixed={1: -0.5, 2: "sum"}, state=("conv.weight", "conv.bias"), eval="dropout")
 START = eager(USER, CALL)
+PLAIN = tuple(way for way in ORDER if way != "rows")  # which only texts that name one of its operators get
 
 
 def problem(family: str = "matmul") -> Problem:
@@ -34,7 +35,7 @@ def proposed(question: Asked) -> list[tuple[str, tuple[str, ...]]]:
     return [] if found is None else [(precision_of(source), ways_of(source)) for source in found.sources]
 
 
-@pytest.mark.parametrize("ways", [(), *((way,) for way in ORDER), ORDER])
+@pytest.mark.parametrize("ways", [(), *((way,) for way in PLAIN), PLAIN])
 def test_every_source_is_whole_and_keeps_the_users_text(ways: tuple[str, ...]) -> None:
     source = with_ways(START, ways, "ieee")
     compile(source, "source", "exec")
