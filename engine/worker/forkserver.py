@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib
 import os
 import pathlib
 import resource
@@ -59,9 +58,6 @@ def _preload() -> None:
         pass
     with contextlib.suppress(Exception):
         _warm_triton()
-    if os.environ.get("GPUSOLVER_WORKER_DEVICE") == "cuda":
-        with contextlib.suppress(Exception):
-            _warm_compiler()
 
     if torch.cuda.is_initialized():  # a forked process could not use the device then
         raise SystemExit("fork server: expected no CUDA context before the first worker, found one")
@@ -83,12 +79,6 @@ def _warm_triton() -> None:
         for name in ("get_ptxas", "get_ptxas_version"):
             with contextlib.suppress(Exception):
                 getattr(nvidia, name)(90)
-
-
-def _warm_compiler() -> None:
-    """The several hundred modules that torch.compile imports at its first call: two seconds of every candidate that compiles."""
-    importlib.import_module("torch._inductor.compile_fx")
-    importlib.import_module("torch._inductor.codegen.cuda_combined_scheduling")
 
 
 def _fork(control: socket.socket, descriptor: int) -> int:
