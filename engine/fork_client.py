@@ -89,8 +89,6 @@ class ForkClient:
             # What was compiled elsewhere, by whatever version and for whomever, is not run here.
             "TRITON_CACHE_DIR": str(pathlib.Path(self._folder.name, "triton")),
             "TORCHINDUCTOR_CACHE_DIR": str(pathlib.Path(self._folder.name, "inductor")),
-            # A pool of compiling processes costs each worker more to start than the few kernels of one source take.
-            "TORCHINDUCTOR_COMPILE_THREADS": "1",
             "GPUSOLVER_WORKER_DEVICE": self._device,
             "GPUSOLVER_WORKER_FOLDER": self._folder.name,  # also the mark of whatever a worker starts
         }

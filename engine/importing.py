@@ -12,7 +12,7 @@ import click
 
 from ..events.errors import BadInput
 from ..problems.contract import Problem
-from ..problems.imported import find, import_file, is_import
+from ..problems.imported import find, import_file
 from ..problems.probing import CPU, Budget, Prober, on_card
 from .devices import card_memory, measures
 
@@ -26,7 +26,7 @@ def imported(targets: tuple[str, ...], clone: pathlib.Path | None, device: str) 
 
     BadInput for a file that cannot be one, where a word names it alone; out of a whole level it is left out and said.
     """
-    named = {path: word for word in dict.fromkeys(targets) for path in find(word, clone)}
+    named = tuple(dict.fromkeys(path for word in targets for path in find(word, clone)))
     if not named:
         return {}
     if not measures(device, None):
@@ -35,11 +35,11 @@ def imported(targets: tuple[str, ...], clone: pathlib.Path | None, device: str) 
             "the machinery without one: its times measure no GPU."
         )
     where, budget = ("cpu", CPU) if device == "cpu" else ("cuda", on_card(card_memory()))
-    many = {word for word in named.values() if len([other for other in named.values() if other == word]) > 1}
+    alone = {path for word in targets if len(files := find(word, clone)) == 1 for path in files}
     found: dict[str, Problem] = {}
-    for path, problem in _asked(tuple(named), where, budget):
+    for path, problem in _asked(named, where, budget):
         if isinstance(problem, BadInput):
-            if named[path] not in many:
+            if path in alone:
                 raise problem
             click.echo(f"left out {problem}", err=True)
             continue
@@ -77,12 +77,6 @@ def _asked(paths: tuple[pathlib.Path, ...], where: str, budget: Budget) -> Itera
             else:
                 yield path, answer
         yield from ((path, ask(path)) for path in failed)
-
-
-def split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(names of problems, words that name files)."""
-    files = tuple(word for word in words if is_import(word))
-    return tuple(word for word in words if word not in files), files
 
 
 def _changed(problem: Problem) -> str:

@@ -47,7 +47,7 @@ STATISTICS = Statistics(
     bounds=Bounds(alone=0.05, wall_slack_ns=200_000, busy=0.8),
 )
 LEAST_BLOCKS = 20
-"""A pair that takes 0.2 s a block (gigabytes of new inputs) cannot have 320; below 20 the order statistics give no interval."""
+"""The first registered look. Blocks of gigabytes of new inputs take long, and a run may have fewer than 320 of them."""
 _ROOMS = ("engine", "events", "profilers", "projections", "problems")
 
 

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from ..projections.ablation import rows
 from ..projections.runs import RunView
-from ..projections.speedups import Speedup, Summary, speedups, summaries
+from ..projections.speedups import Speedup, Summary, left_out, speedups, summaries
 from .report import place, plain, table
 
 _TITLE = """Speed-up over PyTorch eager fp32 (medians, cold L2; all measured against one winner in this run)
@@ -25,6 +25,11 @@ def print_speedups(view: RunView, console: Console) -> None:
     console.print(made)
     for summary in summaries(found):
         console.print(plain(_line(summary)), highlight=False)
+    if lacking := left_out(rows(view)):
+        named = ", ".join(f"{group.problem} {group.contract}" for group in lacking)
+        console.print(
+            plain(f"in none of these: {named} (no winner, or a comparison that was not measured)"), highlight=False
+        )
 
 
 def _row(each: Speedup, names: list[str]) -> list[str]:

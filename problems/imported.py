@@ -31,11 +31,6 @@ _FUNCTION_NAMES = ("inputs", "reference", "run")
 _OURS = ("run", "operation", "inputs", "reference", "PRECISION", "CONFIG", "OUTPUT_DTYPE")
 
 
-def is_import(word: str) -> bool:
-    """Whether a word of the command line names a file to import."""
-    return word.startswith(KERNELBENCH) or word.endswith(".py")
-
-
 def find(word: str, clone: pathlib.Path | None) -> tuple[pathlib.Path, ...]:
     """The files that `kernelbench:level1/23`, `kernelbench:level1/first24`, `kernelbench:level1` or `my_kernel.py` means. BadInput says what there is."""
     if not word.startswith(KERNELBENCH):

@@ -70,8 +70,12 @@ def _of_module(asked: Asked, device: torch.device) -> Answer:
 
 def _alike(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Whether two answers in float64 are one: libraries add in another order from call to call, which shows in the last digits."""
-    wide, other = first.double().nan_to_num(), second.double().nan_to_num()
-    return bool((wide - other).norm() <= _LAST_DIGITS * wide.norm())
+    fine = torch.isfinite(first)
+    # Infinities and no numbers stand where they stood: only what is finite has last digits.
+    if not torch.equal(first[~fine].nan_to_num(), second[~fine].nan_to_num()):
+        return False
+    kept, off = first[fine].double(), (second[fine].double() - first[fine].double())
+    return bool(off.norm() <= _LAST_DIGITS * kept.norm())
 
 
 def _call(module: ModuleType, device: torch.device) -> ModuleCall:
@@ -151,6 +155,7 @@ def main() -> None:
         while line := sys.stdin.readline():
             child = os.fork()
             if not child:
+                told.close()  # what a file writes is no word of ours
                 _child(*line.rstrip("\n").split("\t"))
             os.waitpid(child, 0)
             told.write("ended\n")

@@ -49,6 +49,11 @@ def speedups(rows: Iterable[AblationRow]) -> tuple[Speedup, ...]:
     return tuple(each for each in found if each is not None)
 
 
+def left_out(rows: Iterable[AblationRow]) -> tuple[Group, ...]:
+    """The groups that no speed-up is stated of: without a winner, or a comparison of theirs was not measured."""
+    return tuple(row.group for row in rows if _speedup(row) is None)
+
+
 def summaries(found: Sequence[Speedup]) -> tuple[Summary, ...]:
     """By contract and by kind, in order of appearance; only over groups that have the same baselines."""
     keys = dict.fromkeys((each.group.contract, kind(each.group.problem), tuple(each.baselines)) for each in found)
@@ -56,7 +61,7 @@ def summaries(found: Sequence[Speedup]) -> tuple[Summary, ...]:
 
 
 def kind(problem: str) -> str:
-    """What a name has before its last dot: `kernelbench.level1` of `kernelbench.level1.19_ReLU`."""
+    """The first two parts of a dotted name: `kernelbench.level1` of `kernelbench.level1.19_ReLU`; empty for a name of fewer than three."""
     parts = problem.split(".")
     return ".".join(parts[:2]) if len(parts) > 2 else ""
 

@@ -6,7 +6,7 @@ import pytest
 
 from gpusolver.projections.ablation import AblationRow
 from gpusolver.projections.runs import Group
-from gpusolver.projections.speedups import kind, speedups, summaries
+from gpusolver.projections.speedups import kind, left_out, speedups, summaries
 
 from .support import head_to_head
 
@@ -53,3 +53,9 @@ def test_sums_keep_kinds_apart() -> None:
     assert first.rivals["best of these and eager"] == pytest.approx((2.0**0.5, 1.5))
     assert (second.kind, second.rows, second.losses) == ("kernelbench.level2", 1, ("kernelbench.level2.2_B",))
     assert kind("matmul") == ""
+
+
+def test_what_no_speed_up_is_stated_of_is_named() -> None:
+    """A baseline that failed may be the one that would have won: its group is not dropped unsaid."""
+    found = left_out([row("a.b.c", eager_fp32=2.0, compile_fp32=None), row("a.b.d", eager_fp32=2.0), row("a.b.e")])
+    assert [group.problem for group in found] == ["a.b.c", "a.b.e"]
