@@ -8,9 +8,9 @@ from .module_text import is_module, precision_of, ways_of, with_ways
 Ways = tuple[tuple[str, ...], ...]
 
 _COMPILED: Ways = (("compile",),)
-# Minutes of searching on a convolution, and on a product the one thing that can beat the library's choice of tiles.
+# Searching is slow: only where other tiles are what is prescribed.
 _SEARCHED: Ways = (*_COMPILED, ("compile_autotune",))
-# Compiling costs seconds a source, so it stands here once plain and once with what convolutions gain most from.
+# Compiling costs seconds a source, so few of these do.
 _CONVOLVED: Ways = (
     ("benchmark",), ("channels_last",), ("benchmark", "channels_last"), ("benchmark", "flipped"),
     ("benchmark", "flipped", "channels_last"), ("benchmark", "pools"), ("benchmark", "summed"),
