@@ -6,6 +6,7 @@ import pathlib
 
 import click
 from click.core import ParameterSource
+from msgspec import UNSET
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -61,13 +62,13 @@ _RESTRICTION = (
     "--kernelbench", type=click.Path(path_type=pathlib.Path, exists=True, file_okay=False), help="A KernelBench clone."
 )
 @click.option("--resume", is_flag=True, help="Go on with the ledger's unfinished run.")
-@click.option("--blocks", default=STATISTICS.blocks, show_default=True, help="ABBA blocks of a pair at most.")
+@click.option("--blocks", type=int, show_default=str(STATISTICS.blocks), help="ABBA blocks of a pair at most.")
 @click.option("--seed", default=0, show_default=True, help="Registered seed; every input follows from it.")
 @click.pass_context
 def run_command(
     context: click.Context, targets: tuple[str, ...], problems: str, arms: str, rounds: int, repetitions: str,
     contracts: str, pool: str, table: str, propose: bool, share: bool, generators: str, device: str,
-    recording: pathlib.Path | None, ledger: pathlib.Path, kernelbench: pathlib.Path | None, resume: bool, blocks: int, seed: int,
+    recording: pathlib.Path | None, ledger: pathlib.Path, kernelbench: pathlib.Path | None, resume: bool, blocks: int | None, seed: int,
 ) -> None:  # fmt: skip
     """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger.
 
@@ -93,7 +94,7 @@ def run_command(
         propose=propose,
         share=share,
         repetitions=repetitions_of(repetitions, chosen),
-        blocks=blocks,
+        blocks=UNSET if blocks is None else blocks,
         seed=seed,
         generators=words(generators) or (OWN_FILES if alone else DEFAULT),
     )

@@ -55,7 +55,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a person asks for. `repetitions` by problem; a problem that is not named there is run once.
 
     `generators` is the chain in the order of asking; the catalogue alone is what a run without a registered chain has.
-    `imported` are problems of no folder here, by name. `blocks` is the number of ABBA blocks of a pair at most.
+    `imported` are problems of no folder here, by name. `blocks` is the number of ABBA blocks of a pair at most, else that of STATISTICS.
     """
 
     problems: tuple[str, ...] = REFERENCE_BATCH
@@ -67,7 +67,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     propose: bool = False
     share: bool = False
     repetitions: Mapping[str, int] = {}
-    blocks: int = STATISTICS.blocks
+    blocks: int | UnsetType = UNSET
     seed: int = 0
     imported: Mapping[str, Problem] = {}
     generators: tuple[str, ...] = DEFAULT
@@ -104,8 +104,10 @@ def register(
     )
 
 
-def _statistics(blocks: int) -> Statistics:
-    """STATISTICS with so many blocks at most, and the looks that come before."""
+def _statistics(blocks: int | UnsetType) -> Statistics:
+    """STATISTICS; given a number, with so many blocks at most and the looks that come before."""
+    if blocks is UNSET:
+        return STATISTICS
     assert isinstance(STATISTICS.looks, tuple)
     return replace(STATISTICS, blocks=blocks, looks=(*(look for look in STATISTICS.looks if look < blocks), blocks))
 
@@ -187,7 +189,7 @@ def check_request(request: RunRequest) -> None:
     strangers = [name for name in request.repetitions if name not in request.problems]
     if strangers:
         raise BadInput(f"--repetitions: expected problems of this run, found {', '.join(strangers)}")
-    if not LEAST_BLOCKS <= request.blocks <= STATISTICS.blocks:
+    if request.blocks is not UNSET and not LEAST_BLOCKS <= request.blocks <= STATISTICS.blocks:
         raise BadInput(f"--blocks: expected {LEAST_BLOCKS} to {STATISTICS.blocks}, found {request.blocks}")
     for what, number in (
         ("--rounds", request.rounds),
