@@ -7,17 +7,20 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from ..events.errors import BadInput
-from ..events.model import Cell, HeadToHead, Interval
+from ..events.model import Cell, HeadToHead
 from ..events.writer import LedgerWriter
 from ..problems.contract import Problem
 from ..problems.sources import strict_twin, with_precision
 from ..profilers import artifacts as shapes
 from ..profilers.gates import gate_seed
 from ..profilers.intervals import interval
+from ..profilers.witnesses import wrong_while_timed
 from ..projections.claims import Pair, Side, endpoint_pairs, planned_arms, recorded_source
 from ..projections.runs import Group, RunView, group_of_comparison
 from .executor import Executor, Observation, Question
 from .records import Draft
+
+WRONG = "wrong while timed"
 
 # eager.py computes in `operation`, which `run` looks up when it is called.
 _COMPILE = "\n\noperation = torch.compile(operation)\n"
@@ -62,6 +65,8 @@ class Finals:
         if event is None:
             seen = None if left == right else self._measure(group, problem, pair, left, right, names[1])
             name = None if seen is None else draft.keep_role(seen, "samples")
+            samples = None if name is None else shapes.decode(shapes.Samples, draft.artifacts[name][0])
+            wrong = samples is not None and self._wrong(group, problem, samples)
             event = HeadToHead(
                 run=self._view.run,
                 problem=group.problem,
@@ -72,8 +77,8 @@ class Finals:
                 left=names[0],
                 right=names[1],
                 samples=name,
-                interval=self._interval(draft, name),
-                outcome="identical" if seen is None else "measured" if name else seen.status,
+                interval=None if samples is None or wrong else interval(samples, self._registration.statistics),
+                outcome="identical" if seen is None else WRONG if wrong else "measured" if name else seen.status,
                 origin_seq=None if seen is None else seen.origin_seq,
             )
         draft.add(event)
@@ -116,7 +121,6 @@ class Finals:
         except BadInput:
             return None  # no precision line, no twin, no split
 
-    def _interval(self, draft: Draft, name: str | None) -> Interval | None:
-        if name is None:
-            return None
-        return interval(shapes.decode(shapes.Samples, draft.artifacts[name][0]), self._registration.statistics)
+    def _wrong(self, group: Group, problem: Problem, samples: shapes.Samples) -> bool:
+        """Whether either side gave an answer that the contract does not allow: how long that took is no speed of a right kernel."""
+        return wrong_while_timed(self._registration.statistics, samples, problem.limits[group.contract])

@@ -34,6 +34,7 @@ Pins = dict[tuple[str, str], str]
 
 OPEN = ""
 """A side that the page leaves open: a baseline, whose source is the problem's. None is a side that does not exist."""
+_SAMPLED = ("measured", WRONG_WHILE_TIMED)
 PRECISIONS = {"fp32": "ieee", "tf32": "tf32"}
 
 # comparison: (left, right), each an arm or the start, and whether its strict twin is meant
@@ -127,7 +128,7 @@ class Finals:
         what = f"{event.comparison} left"
         self._findings.expect(seq, "head to head", PRECISIONS[precision], precision_of(text), f"{what}, precision")
         twin = _twin(text)
-        problem = next(p for p in self._run.problems if p.name == event.problem)
+        problem = self._problem(event)
         pinned = self._pins.setdefault((problem.digest, mode), twin or "")
         self._findings.expect(seq, "head to head", pinned, twin, f"{what}, its strict twin as in every comparison")
         if twin is not None:
@@ -152,42 +153,37 @@ class Finals:
 
     def _ratio(self, seq: int, event: HeadToHead) -> Ratio | None:
         """Lower, median and upper as re-derived; None for a fault, and for samples that answer nothing."""
-        outcomes = ("identical",) if event.left == event.right else ("measured", *statistic.FAULTS)
+        outcomes = ("identical",) if event.left == event.right else (*_SAMPLED, *statistic.FAULTS)
         if event.outcome not in outcomes:
             self._findings.add(seq, "head to head", f"outcome {' or '.join(outcomes)}", event.outcome)
-        measured = event.outcome == "measured"
-        if measured != (event.samples is not None):
+        sampled = event.outcome in _SAMPLED
+        if sampled != (event.samples is not None):
             self._findings.add(seq, "head to head", "samples where measured, and only there", event.outcome)
         due: Interval | None = None
         sound = False
-        if measured and event.samples is not None:
-            samples = self._shelf.json(event.samples, Samples)
-            due = statistic.interval(samples.blocks, self._run.statistics)
-            sound = self._check_samples(seq, event, samples)
+        if sampled and event.samples is not None:
+            due, sound = self._derived(seq, event, self._shelf.json(event.samples, Samples))
         self._findings.expect(seq, "interval", due, event.interval, event.comparison)
         if event.outcome == "identical":
             return (1.0, 1.0, 1.0)
         return bounds(due) if due is not None and sound else None
 
-    def _check_samples(self, seq: int, event: HeadToHead, samples: Samples) -> bool:
-        """Whether the samples are as many as registered, no faster than the data sheet allows, and their outputs right."""
-        blocks = self._run.statistics.blocks
+    def _derived(self, seq: int, event: HeadToHead, samples: Samples) -> tuple[Interval | None, bool]:
+        """The interval, none where a side was wrong while timed; and whether the samples are as many and as slow as they must be."""
+        blocks, problem = self._run.statistics.blocks, self._problem(event)
         enough = self._findings.expect(seq, "samples", blocks, len(samples.blocks), f"{event.comparison} blocks")
-        problem = next(p for p in self._run.problems if p.name == event.problem)
         floor_ns = 0.0 if self._chip is None else statistic.physical_floor(problem, self._chip, event.contract)
         fastest = min((statistic.lower_median(side) for side in (samples.left(), samples.right()) if side), default=0)
         if fastest < floor_ns:
             self._findings.add(seq, "head to head", f"no kernel below physical floor, {floor_ns} ns", f"{fastest} ns")
-        right = self._right(seq, event, samples, problem)
-        return enough and fastest >= floor_ns and right
-
-    def _right(self, seq: int, event: HeadToHead, samples: Samples, problem: ProblemDeclared) -> bool:
-        """Whether the outputs of the timed calls are right, where bounds ask for them."""
         asked = asks(self._run.statistics, problem.limits.get(event.contract))
-        if asked is None or outputs_right(samples, asked):
-            return True
-        self._findings.add(seq, "head to head", "outputs of the timed calls within the limits", WRONG_WHILE_TIMED)
-        return False
+        right = asked is None or outputs_right(samples, asked)
+        outcome = _SAMPLED[0] if right else WRONG_WHILE_TIMED
+        self._findings.expect(seq, "head to head", outcome, event.outcome, f"{event.comparison} outcome")
+        return (statistic.interval(samples.blocks, self._run.statistics) if right else None), enough and fastest >= floor_ns
+
+    def _problem(self, event: HeadToHead) -> ProblemDeclared:
+        return next(p for p in self._run.problems if p.name == event.problem)
 
     def check_complete(self, seq: int) -> None:
         """Every comparison that the plan and the cells allow was recorded."""

@@ -225,3 +225,19 @@ def test_b71_a_candidate_that_slips_tf32_in_is_refused_under_the_strict_contract
     refused = only(strict, KernelGated)[-1]
     assert refused.outcome == "wrong_precision" and "0.0005" in refused.reason
     assert_verifies(tmp_path / "ledger.db")
+
+
+def test_a_baseline_whose_answers_the_contract_does_not_allow_is_no_rival(tmp_path: Path) -> None:
+    """torch.compile under TF32 is made wrong here, and nothing else; its time is kept, and is no ratio."""
+
+    def kernels(text: str) -> Kernel:
+        kernel = matmul_story(text)
+        wrong = TF32_LINE in text and "torch.compile(operation)" in text
+        return replace(kernel, errors=(0.9, 3.0), ns=1000) if wrong else kernel
+
+    path = scripted(tmp_path, kernels, rounds=6)
+    seen = {h.comparison: h for h in only((r.event for r in stored(path)), HeadToHead)}
+    wrong = seen["versus:compile_tf32"]
+    assert (wrong.outcome, wrong.interval, wrong.samples is None) == ("wrong while timed", None, False)
+    assert {h.outcome for h in seen.values() if h is not wrong} <= {"measured", "identical"}
+    assert_verifies(path)

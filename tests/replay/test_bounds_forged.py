@@ -293,6 +293,18 @@ def test_a_comparison_that_was_wrong_answers_no_claim(bounded: dict[str, Path], 
     assert derived is not None and derived.answer == "unanswerable"
 
 
+def test_a_comparison_called_wrong_whose_outputs_are_right(bounded: dict[str, Path], tmp_path: Path) -> None:
+    """Who dislikes a ratio cannot take it back by a word."""
+
+    def change(events: list[Line]) -> None:
+        first(events, "HeadToHead", outcome="measured").body.update(outcome="wrong while timed", interval=None)
+
+    path = Path(shutil.copy(bounded[""], tmp_path / "ledger.db"))
+    rewrite(path, change)
+    seq = first(lines(path), "HeadToHead", outcome="wrong while timed").seq
+    assert {(seq, "head to head"), (seq, "interval")} <= found(path)
+
+
 # --- pairs of an examination ---
 
 
