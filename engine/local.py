@@ -8,6 +8,8 @@ import pathlib
 import tempfile
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
 from ..events.errors import ToolFailed
 from ..events.model import Event, Origin, Policy, RunRegistered, Statistics
 from ..profilers.metrics import CHIPS
@@ -114,7 +116,8 @@ class LocalExecutor:
     def _subject(self, question: Question) -> Subject:
         # The CPU stand-in interprets kernels, so it takes the problem's small sizes.
         shape = question.problem.small if self._device == "cpu" else question.problem.shape
-        return Subject(reference=question.problem.reference, shape=shape, seed=question.seed)
+        mixed = question.problem.mixed_limits is not UNSET
+        return Subject(reference=question.problem.reference, shape=shape, seed=question.seed, mixed=mixed)
 
     def _ask(self, stage: str, source: str, message: Message) -> Observation:
         worker = self._bout.arms.beside(source)

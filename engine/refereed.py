@@ -17,7 +17,7 @@ from .worker.protocol import Asked, Call, Check, Compare, Gate, Message, Reply, 
 from .worker_process import WorkerProcess, usable
 
 PLAIN_DRAWS, REPEATS = 2, 4
-PROPERTIES = ("large", "small", "one_sign", "denormal")
+PROPERTIES, MIXED = ("large", "small", "one_sign", "denormal"), "mixed_signs"
 WALL_CALLS, WALL_FIRST = 16, 500
 REFEREE_LIMIT_S = 120.0
 
@@ -100,7 +100,8 @@ class Bout:
 
     def _gated(self, worker: WorkerProcess, subject: Subject, source: str, eager: str, limit_s: float) -> Observation:
         asked = [Asked(index=i, outputs=1 + (REPEATS if i == 0 else 0)) for i in range(PLAIN_DRAWS)]
-        asked += [Asked(index=PLAIN_DRAWS + i, kind=kind) for i, kind in enumerate(PROPERTIES)]
+        kinds = (*PROPERTIES, *((MIXED,) if subject.mixed else ()))
+        asked += [Asked(index=PLAIN_DRAWS + i, kind=kind) for i, kind in enumerate(kinds)]
         rows: list[Row] = []
         first: Reply | None = None
         whole: Row = {}

@@ -119,6 +119,7 @@ class ProblemDeclared(Value, frozen=True):
     """A problem as registered: `digest` covers every file of its folder; counts are algorithmic minima per call.
 
     `files` are artifacts by relative path: the folder of a problem that was imported, for it lies nowhere else.
+    `mixed_limits` are those of a draw of kind `mixed_signs`, which a gate asks where they are stated.
     """
 
     name: str
@@ -132,6 +133,7 @@ class ProblemDeclared(Value, frozen=True):
     limits: dict[str, Limits]
     prescriptions: tuple[str, ...]
     files: dict[str, str] | UnsetType = UNSET
+    mixed_limits: dict[str, Limits] | UnsetType = UNSET
 
 
 class Cell(Value, frozen=True):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from ..events.errors import BadInput
 from ..events.model import Limits, ProblemDeclared
@@ -47,6 +47,7 @@ class _Toml(_Closed, frozen=True):
     small: dict[str, int]
     limits: dict[str, Limits]
     prescriptions: dict[str, tuple[_Entry, ...]]
+    mixed_limits: dict[str, Limits] | UnsetType = UNSET
 
 
 class Variant(_Closed, frozen=True):
@@ -86,6 +87,7 @@ class Problem(_Closed, frozen=True):
     eager: str
     variants: tuple[Variant, ...]
     files: dict[str, bytes] = {}
+    mixed_limits: dict[str, Limits] | UnsetType = UNSET
 
     def variant(self, prescription: str, pool: str) -> Variant | None:
         """The variant that `pool` offers for `prescription`, or None."""
@@ -222,8 +224,9 @@ def _check_configs(where: str, template: str, configs: tuple[dict[str, int], ...
 def _check(path: Path, toml: _Toml, variants: tuple[Variant, ...]) -> None:
     if toml.name != path.parent.name:
         raise BadInput(f"{path}: name is {toml.name!r}, its folder is {path.parent.name!r}; make them equal")
-    if set(toml.limits) != set(CONTRACTS):
-        raise BadInput(f"{path}: limits are given for {sorted(toml.limits)}, expected {sorted(CONTRACTS)}")
+    for name, limits in (("limits", toml.limits), ("mixed_limits", toml.mixed_limits)):
+        if limits is not UNSET and set(limits) != set(CONTRACTS):
+            raise BadInput(f"{path}: {name} are given for {sorted(limits)}, expected {sorted(CONTRACTS)}")
     if toml.shape.keys() != toml.small.keys():
         raise BadInput(
             f"{path}: shape has sizes {sorted(toml.shape)}, small has {sorted(toml.small)}; name the same ones"

@@ -13,9 +13,10 @@ from ..events.model import Limits
 from .limits import Seen, limits
 from .loaded import told
 from .probing import Answer
-from .rounding import Traffic, moved
+from .rounding import BITS, Traffic, moved
 
 Tensors = tuple[torch.Tensor, ...]
+Errors = tuple[float, float]
 _HELD_BACK = re.compile(r"\btorch\.(diag|triu|tril)\b|\.(diag|triu|tril)\(")
 _CONVOLUTIONS = {"convolution"}
 # Winograd's F(4 x 4, 3 x 3) takes a quarter of the multiplications that a direct convolution counts.
@@ -45,18 +46,12 @@ def measured(
     fit_output(out)
     with told("calling it in float64"):
         expected = reference.reference(*drawn)
-        rounded, products = _rounded(reference, drawn, expected)
+        shown, products = _shown(reference, eager, drawn, expected)
         worst = _worst(reference, eager, drawn) if products else {}
     if not bool(torch.isfinite(expected).any()):
         raise BadInput("expected an answer with finite numbers, found none")
-    seen = Seen(
-        fp32=max(_errors(out, expected), *(_fp32(reference, eager, device, seed) for seed in _SEEDS)),
-        **rounded,
-        tf32_worst=max(rounded["tf32"], worst.get("tf32", NONE)),
-        bf16_worst=max(rounded["bf16"], worst.get("bf16", NONE)),
-        peak=_peak(expected),
-        whole=not out.is_floating_point(),
-    )
+    fp32 = max(_errors(out, expected), *(_fp32(reference, eager, device, seed) for seed in _SEEDS))
+    seen = _seen(fp32, shown, {each: max(shown[each], worst.get(each, NONE)) for each in shown}, out, expected)
     flops, min_bytes, names = _counts(eager, drawn, out, text)
     return Answer(
         files={},
@@ -67,6 +62,7 @@ def measured(
         family=_family(names, products, out, drawn),
         limits=given or limits(seen),
         seen=seen,
+        mixed_limits=_mixed(reference, eager, device, drawn) if products and not given else {},
     )
 
 
@@ -76,31 +72,83 @@ def handed_back(drawn: Tensors, answer: torch.Tensor) -> bool:
     return any(_errors(value, answer)[0] < 1e-3 for value in alike)
 
 
-def _fp32(reference: ModuleType, eager: ModuleType, device: torch.device, seed: int) -> tuple[float, float]:
+def _fp32(reference: ModuleType, eager: ModuleType, device: torch.device, seed: int) -> Errors:
     drawn = drawn_by(reference, device, seed)
     return _errors(eager.run(*drawn), reference.reference(*drawn))
 
 
-def _rounded(
-    reference: ModuleType, drawn: Tensors, expected: torch.Tensor
-) -> tuple[dict[str, tuple[float, float]], int]:
-    """Errors by precision of the answer with rounded operands, and the number of products that take any."""
-    found, products = {"tf32": NONE, "bf16": NONE}, 0
-    for each in found:
+def _seen(
+    fp32: Errors, shown: dict[str, Errors], worst: dict[str, Errors], out: torch.Tensor, expected: torch.Tensor
+) -> Seen:
+    return Seen(
+        fp32=fp32,
+        tf32=shown["tf32"],
+        bf16=shown["bf16"],
+        tf32_worst=worst["tf32"],
+        bf16_worst=worst["bf16"],
+        tf32_shown=worst["shown"],
+        peak=_peak(expected),
+        whole=not out.is_floating_point(),
+    )
+
+
+def _mixed(reference: ModuleType, eager: ModuleType, device: torch.device, drawn: Tensors) -> dict[str, Limits]:
+    """Limits on inputs whose signs are mixed, for terms of one sign hide a precision; none where eager fp32 does not bear them."""
+    coins = torch.Generator(device=device).manual_seed(8)
+    changed = tuple(_tossed(value, coins) if value.is_floating_point() else value for value in drawn)
+    out, expected = eager.run(*changed), reference.reference(*changed)
+    if not _bears(out, expected):
+        return {}
+    shown, _ = _shown(reference, eager, changed, expected)
+    try:
+        return limits(_seen(_errors(out, expected), shown, shown, out, expected))
+    except BadInput:
+        return {}  # fp32 itself cannot compute that
+
+
+def _tossed(value: torch.Tensor, coins: torch.Generator) -> torch.Tensor:
+    return torch.where(torch.rand(value.shape, generator=coins, device=value.device) < 0.5, -value, value)
+
+
+def _shown(
+    reference: ModuleType, eager: ModuleType, drawn: Tensors, expected: torch.Tensor
+) -> tuple[dict[str, Errors], int]:
+    """Errors of the answer with operands rounded to TF32 and to bf16, of what a TF32 unit shows besides, and the number of products."""
+    found, products = {"tf32": NONE, "bf16": NONE, "shown": NONE}, 0
+    for each in BITS:
         answer, products = moved(lambda: reference.reference(*drawn), each)
         if products:
             found[each] = _errors(answer, expected)
+    if products:
+        cut, _ = moved(lambda: reference.reference(*drawn), "tf32", cut=True)
+        found["shown"] = max(_errors(cut, expected), _errors(_in_tf32(eager, drawn), expected))
     return found, products
 
 
-def _worst(reference: ModuleType, eager: ModuleType, drawn: Tensors) -> dict[str, tuple[float, float]]:
+def _in_tf32(eager: ModuleType, drawn: Tensors) -> torch.Tensor:
+    """Eager's answer with TF32 on: that of the device's own libraries. On a CPU it is the fp32 answer."""
+    names = vars(eager)
+    before = names["PRECISION"]
+    names["PRECISION"] = "tf32"
+    try:
+        answer: torch.Tensor = eager.run(*drawn)
+        return answer
+    finally:
+        names["PRECISION"] = before
+
+
+def _bears(out: torch.Tensor, expected: torch.Tensor) -> bool:
+    return bool((torch.isfinite(out) == torch.isfinite(expected)).all() and torch.isfinite(expected).any())
+
+
+def _worst(reference: ModuleType, eager: ModuleType, drawn: Tensors) -> dict[str, Errors]:
     """The largest errors by precision over the kinds of inputs that eager fp32 bears."""
-    worst = {"tf32": NONE, "bf16": NONE}
+    worst = {"tf32": NONE, "bf16": NONE, "shown": NONE}
     for change in _KINDS:
         changed = tuple(change(value) if value.is_floating_point() else value for value in drawn)
         expected = reference.reference(*changed)
-        if bool((torch.isfinite(eager.run(*changed)) == torch.isfinite(expected)).all()):
-            found, _ = _rounded(reference, changed, expected)
+        if _bears(eager.run(*changed), expected):
+            found, _ = _shown(reference, eager, changed, expected)
             worst = {each: max(worst[each], found[each]) for each in worst}
     return worst
 
@@ -116,7 +164,7 @@ def fit_output(out: Any) -> None:
         raise BadInput(f"expected an answer in float32 or whole numbers, found {out.dtype}")
 
 
-def _errors(out: torch.Tensor, expected: torch.Tensor) -> tuple[float, float]:
+def _errors(out: torch.Tensor, expected: torch.Tensor) -> Errors:
     """Relative L2 error and largest error over the RMS, over the elements that are finite in both; 0 where the answer is 0."""
     fine = torch.isfinite(expected) & torch.isfinite(out.double())
     off, kept = (out.double() - expected)[fine], expected[fine]

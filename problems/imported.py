@@ -161,8 +161,9 @@ def _toml(name: str, answer: Answer, digest: str) -> str:
     ]
     for table in ("shape", "small"):
         rows += ["", f"[{table}]", *(f"{key} = {size}" for key, size in sizes.items())]
-    for contract, limits in answer.limits.items():
-        rows += ["", f"[limits.{contract}]", f"rel_l2 = {limits.rel_l2!r}", f"max_rms = {limits.max_rms!r}"]
+    for table, stated in (("limits", answer.limits), ("mixed_limits", answer.mixed_limits)):
+        for contract, limits in stated.items():
+            rows += ["", f"[{table}.{contract}]", f"rel_l2 = {limits.rel_l2!r}", f"max_rms = {limits.max_rms!r}"]
     # What generators can do to it besides is theirs to say.
     rows += ["", "[[prescriptions.enable_tf32]]", 'pool = "flags"', 'kind = "flag"']
     return "\n".join(rows) + "\n"

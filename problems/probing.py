@@ -60,6 +60,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     family: str
     limits: dict[str, Limits]
     seen: Seen
+    mixed_limits: dict[str, Limits] = {}
     notes: tuple[str, ...] = ()
 
 

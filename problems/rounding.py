@@ -13,19 +13,20 @@ _PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "convolution", "addbmm", "addmv", 
 _ATTENTION = "scaled_dot_product"
 
 
-def rounded(value: torch.Tensor, bits: int) -> torch.Tensor:
-    """float64 values rounded to the nearest with `bits` of mantissa behind the point; ties go to even."""
+def rounded(value: torch.Tensor, bits: int, cut: bool = False) -> torch.Tensor:
+    """float64 values with `bits` of mantissa behind the point: the nearest, where ties go to even, or what is left after the rest is cut off."""
     mantissa, exponent = torch.frexp(value)
     scale = 2.0 ** (bits + 1)
-    return torch.ldexp(torch.round(mantissa * scale) / scale, exponent)
+    kept = torch.trunc(mantissa * scale) if cut else torch.round(mantissa * scale)
+    return torch.ldexp(kept / scale, exponent)
 
 
 class Rounding(TorchDispatchMode):
     """Inside, every product of float64 tensors takes operands of `bits` mantissa bits; `seen` counts the products."""
 
-    def __init__(self, bits: int) -> None:
+    def __init__(self, bits: int, cut: bool = False) -> None:
         super().__init__()
-        self._bits, self.seen = bits, 0
+        self._bits, self._cut, self.seen = bits, cut, 0
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -38,7 +39,7 @@ class Rounding(TorchDispatchMode):
 
     def _narrow(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor) and value.dtype == torch.float64 and value.dim() > 1:
-            return rounded(value, self._bits)
+            return rounded(value, self._bits, self._cut)
         return value
 
 
@@ -61,8 +62,8 @@ class Traffic(TorchDispatchMode):
         return out
 
 
-def moved(call: Callable[[], torch.Tensor], precision: str) -> tuple[torch.Tensor, int]:
-    """The answer with the operands of its products rounded, and how many products there were."""
-    with Rounding(BITS[precision]) as mode:
+def moved(call: Callable[[], torch.Tensor], precision: str, cut: bool = False) -> tuple[torch.Tensor, int]:
+    """The answer with the operands of its products rounded, or cut, and how many products there were."""
+    with Rounding(BITS[precision], cut) as mode:
         answer = call()
     return answer, mode.seen

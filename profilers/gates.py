@@ -5,11 +5,13 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import get_args
 
+from msgspec import UNSET
+
 from ..events.errors import BadInput
 from ..events.model import Limits, ProblemDeclared
 from .artifacts import Draw, Errors, Expected, Fault, OutputErrors, Report
 
-TIMES_EAGER = 8.0
+TIMES_EAGER, MIXED = 8.0, "mixed_signs"
 
 
 def gate_seed(registered_seed: int, source_digest: str, attempt: int) -> int:
@@ -75,6 +77,8 @@ def _judge_draw(
 ) -> tuple[str, str] | None:
     if draw.kind != "plain" and not _fair(draw.eager):
         return None
+    if contract not in _known(problem, draw):
+        return "unfit_problem", "signs were mixed, and the problem states no limits for that"
     if reason := _wrong_type(draw, expected):
         return "wrong_type", reason
     if not draw.inputs_unchanged:
@@ -84,13 +88,20 @@ def _judge_draw(
             "nonfinite",
             f"{draw.nonfinite} elements are not finite where the reference is, or finite where it is not",
         )
-    limits = _beside(_limits(problem, contract), draw)
+    limits = _beside(_known(problem, draw)[contract], draw)
     if _within(draw, limits):
         return None
-    looser = problem.limits.get("tf32-allowed")
+    looser = _known(problem, draw).get("tf32-allowed")
     if contract == "fp32-strict" and looser is not None and _within(draw, _beside(looser, draw)):
         return "wrong_precision", f"within tf32-allowed only: {_against(draw, limits)}"
     return "wrong_result", _against(draw, limits)
+
+
+def _known(problem: ProblemDeclared, draw: Draw) -> dict[str, Limits]:
+    """The limits by contract of draws of this kind."""
+    if draw.kind != MIXED:
+        return problem.limits
+    return {} if problem.mixed_limits is UNSET else problem.mixed_limits
 
 
 def _fair(eager: OutputErrors | None) -> bool:

@@ -167,7 +167,7 @@ class Draw(Errors, frozen=True):
     type_ok: bool
     inputs_unchanged: bool
     nonfinite: Count
-    kind: Literal["plain", "large", "small", "one_sign", "denormal"] = "plain"
+    kind: Literal["plain", "large", "small", "one_sign", "denormal", "mixed_signs"] = "plain"
     eager: OutputErrors | None = None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from msgspec import UnsetType
+
 from ..events.model import Limits, ProblemDeclared
 from .artifacts import Draw, Errors, GateReport
 from .bounds import within
@@ -24,14 +26,17 @@ def outcome(report: GateReport, problem: ProblemDeclared, contract: str) -> str:
         return report.error.outcome if report.error.outcome in FAULTS else "run_error"
     if not report.draws:
         return "run_error"
-    limits = problem.limits[contract]
+    limits, mixed = problem.limits[contract], _of_mixed(problem)
     if any(_within(errors, limits) for errors in report.trivial.values()):
         return "unfit_problem"
     for draw in report.draws:
         if not _asked(draw):
             continue
-        fault = _fault(draw, report, limits)
-        if fault == "wrong_result" and contract == "fp32-strict" and _tf32_like(draw, problem):
+        if draw.kind == "mixed_signs" and contract not in mixed:
+            return "unfit_problem"
+        stated = mixed if draw.kind == "mixed_signs" else problem.limits
+        fault = _fault(draw, report, stated[contract])
+        if fault == "wrong_result" and contract == "fp32-strict" and _tf32_like(draw, stated):
             return "wrong_precision"
         if fault is not None:
             return fault
@@ -49,6 +54,8 @@ def misfits(report: GateReport, problem: ProblemDeclared, sized: bool) -> list[s
         if report.error.outcome not in FAULTS:
             found.append(f"error {report.error.outcome}")
         return found
+    if report.draws and any(draw.kind == "mixed_signs" for draw in report.draws) != bool(_of_mixed(problem)):
+        found.append("draws of mixed signs where the problem states limits for them, and only there")
     if report.draws and not report.trivial:
         found.append("draws, but no trivial answer beside them")
     if report.draws and report.expected is not None:
@@ -57,6 +64,11 @@ def misfits(report: GateReport, problem: ProblemDeclared, sized: bool) -> list[s
         if sized and not set(report.expected.shape) <= {1, *problem.shape.values()}:
             found.append(f"an expected shape {report.expected.shape} of a problem of sizes {problem.shape}")
     return found
+
+
+def _of_mixed(problem: ProblemDeclared) -> dict[str, Limits]:
+    """The limits of draws of mixed signs by contract; empty where none are asked."""
+    return {} if isinstance(problem.mixed_limits, UnsetType) else problem.mixed_limits
 
 
 def _asked(draw: Draw) -> bool:
@@ -98,6 +110,6 @@ def _within(errors: Errors, limits: Limits) -> bool:
     return errors.rel_l2 <= limits.rel_l2 and errors.max_rms <= limits.max_rms
 
 
-def _tf32_like(draw: Draw, problem: ProblemDeclared) -> bool:
-    loose = problem.limits.get("tf32-allowed")
+def _tf32_like(draw: Draw, stated: dict[str, Limits]) -> bool:
+    loose = stated.get("tf32-allowed")
     return loose is not None and _within(draw, _beside(draw, loose))

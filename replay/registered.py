@@ -123,7 +123,13 @@ def statistics_demands(statistics: Statistics) -> Iterator[Demand]:
 def problem_demands(problem: ProblemDeclared) -> Iterator[Demand]:
     """What holds of a problem wherever it is registered."""
     # The answer 0 has a rel_l2 of 1: a limit from there on would accept no answer at all.
-    for contract, limits in problem.limits.items():
+    mixed = {} if isinstance(problem.mixed_limits, UnsetType) else problem.mixed_limits
+    yield (
+        f"mixed_limits of {problem.name} under the contracts of its limits",
+        set(mixed),
+        set(mixed) <= set(problem.limits),
+    )
+    for contract, limits in (*problem.limits.items(), *mixed.items()):
         fair = 0 < limits.rel_l2 < 1 and limits.max_rms > 0 and isfinite(limits.max_rms)
         yield f"limits of {problem.name} under {contract} over 0, rel_l2 under 1", limits, fair
     counts = problem.flops, problem.min_bytes

@@ -14,6 +14,7 @@ from .protocol import Subject
 Inputs = tuple[torch.Tensor, ...]
 
 _LARGE, _SMALL, _DENORMAL = 64.0, 2.0**-12, 1e-40
+_COINS = 0x5DEECE66D
 
 
 def _every_third_denormal(value: torch.Tensor) -> torch.Tensor:
@@ -23,23 +24,33 @@ def _every_third_denormal(value: torch.Tensor) -> torch.Tensor:
     return changed
 
 
-KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "plain": lambda value: value,
-    "large": lambda value: value * _LARGE,
-    "small": lambda value: value * _SMALL,
-    "one_sign": torch.abs,
-    "denormal": _every_third_denormal,
+def mixed_signs(value: torch.Tensor, coins: torch.Generator) -> torch.Tensor:
+    """Each element's sign by a coin of its own: a pattern in memory's order could cancel between the factors of a product."""
+    tossed = torch.rand(value.shape, generator=coins, device=value.device)
+    return torch.where(tossed < 0.5, -value, value)
+
+
+KINDS: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
+    "plain": lambda value, _: value,
+    "large": lambda value, _: value * _LARGE,
+    "small": lambda value, _: value * _SMALL,
+    "one_sign": lambda value, _: torch.abs(value),
+    "denormal": lambda value, _: _every_third_denormal(value),
+    "mixed_signs": mixed_signs,
 }
-"""What is done to each floating-point input of a draw."""
+"""What is done to each floating-point input of a draw, with coins to toss."""
 
 
 def draw(device: AnyDevice, subject: Subject, index: int, kind: str = "plain") -> Inputs:
     """Fresh inputs number `index` of a subject: the problem's own sizes and strides, values changed as `kind` says."""
-    generator = torch.Generator(device=device.torch_device).manual_seed((subject.seed + index) % (1 << 63))
+    seed = (subject.seed + index) % (1 << 63)
+    generator = torch.Generator(device=device.torch_device).manual_seed(seed)
+    # Of another stream than the values: one that is under a half would else always be negative.
+    coins = torch.Generator(device=device.torch_device).manual_seed(seed ^ _COINS)
     with switches.strict():
         drawn: Inputs = load_reference(subject.reference).inputs(subject.shape, generator, device.torch_device)
         change = KINDS[kind]
-        return tuple(change(value) if value.is_floating_point() else value for value in drawn)
+        return tuple(change(value, coins) if value.is_floating_point() else value for value in drawn)
 
 
 def copies(views: Inputs) -> Inputs:

@@ -28,11 +28,12 @@ class Calibrate(Message, frozen=True, tag=True):
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kernel is run on: the problem's reference file, its sizes by name, and the seed of its inputs."""
+    """What a kernel is run on: the problem's reference file, its sizes by name, the seed of its inputs, and whether a gate mixes their signs."""
 
     reference: str
     shape: dict[str, int]
     seed: int
+    mixed: bool = False
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):

@@ -173,3 +173,21 @@ def get_init_inputs():
     return []
 '''
 )
+
+POSITIVE = (
+    HEAD
+    + '''
+class Model(nn.Module):
+    """A product of numbers in [0, 1): terms of one sign."""
+    def forward(self, a, b):
+        return torch.matmul(a, b)
+
+m, k, n = 64, 1024, 64
+
+def get_inputs():
+    return [torch.rand(m, k), torch.rand(k, n)]
+
+def get_init_inputs():
+    return []
+'''
+)

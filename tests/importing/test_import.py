@@ -63,6 +63,33 @@ def test_rounded_operands_pass_where_tf32_is_allowed_and_nowhere_else(tmp_path: 
     assert gated(executor, problem, source, "tf32-allowed")[0] == "passed"
 
 
+@pytest.mark.parametrize(
+    ("narrowing", "contract", "outcome"),
+    [
+        # Operands cut to TF32's ten bits by masking, in IEEE arithmetic: what a tensor core does to them.
+        ("(v.view(torch.int32) & -8192).view(torch.float32)", "tf32-allowed", "passed"),
+        ("(v.view(torch.int32) & -8192).view(torch.float32)", "fp32-strict", "wrong_precision"),
+        # Rounded to bf16 they are nearer than cut to TF32 where all terms are above 0; where signs are mixed, they are not.
+        ("v.bfloat16().float()", "tf32-allowed", "wrong_result"),
+        ("v.bfloat16().float()", "bf16-allowed", "passed"),
+    ],
+)
+def test_a_product_of_positive_numbers(
+    tmp_path: Path, executor: LocalExecutor, narrowing: str, contract: str, outcome: str
+) -> None:
+    problem = imported(tmp_path, modules.POSITIVE)
+    narrow = f"(lambda v: {narrowing})"
+    source = problem.start.replace("torch.matmul(a, b)", f"torch.matmul({narrow}(a), {narrow}(b))")
+    assert gated(executor, problem, source, contract)[0] == outcome
+
+
+def test_a_product_of_positive_numbers_may_not_be_made_from_means(tmp_path: Path, executor: LocalExecutor) -> None:
+    """Rank one: row sums times column sums over k is near where k is large (here 1/sqrt(9 k), 1 %), and no answer."""
+    problem = imported(tmp_path, modules.POSITIVE)
+    source = problem.start.replace("torch.matmul(a, b)", "a.sum(1, keepdim=True) * b.sum(0, keepdim=True) / a.shape[1]")
+    assert gated(executor, problem, source, "tf32-allowed")[0] == "wrong_result"
+
+
 def test_sizes_are_halved_in_the_text_and_the_change_is_said(tmp_path: Path) -> None:
     problem = imported(tmp_path, modules.CHAIN)
     toml = problem.files["problem.toml"].decode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gpusolver.events.errors import BadInput
 from gpusolver.problems.imported import find, name_of
@@ -53,6 +54,15 @@ def test_a_product_puts_each_limit_between_its_precision_and_the_next() -> None:
     assert 7e-4 < found["tf32-allowed"].rel_l2 < 2.4e-3
     assert found["bf16-allowed"].rel_l2 == pytest.approx(1.2e-2)
     assert found["tf32-allowed"].max_rms == pytest.approx(10 * 1.45e-3)
+
+
+def test_terms_of_one_sign_leave_room_for_units_that_err_to_one_side() -> None:
+    """8192 products of numbers in [0, 1): rounding shows 4e-6, an H200's cuBLAS 5.5e-5, and operands that are cut 7e-4."""
+    rounding = seen(1.2e-6, 3.9e-6, 3.1e-5)
+    assert limits(rounding)["tf32-allowed"].rel_l2 < 5.5e-5
+    found = limits(replace(rounding, tf32_shown=(7e-4, 9e-4)))
+    assert found["tf32-allowed"].rel_l2 == pytest.approx(1.05e-3)
+    assert found["fp32-strict"] == limits(rounding)["fp32-strict"]
 
 
 def test_strict_refuses_tf32_where_that_is_better_than_usual() -> None:

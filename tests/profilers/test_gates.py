@@ -3,12 +3,25 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gpusolver.events.errors import BadInput
-from gpusolver.profilers.artifacts import Errors, Expected, ReportError
+from gpusolver.events.model import Limits
+from gpusolver.profilers.artifacts import Errors, Expected, OutputErrors, ReportError
 from gpusolver.profilers.gates import gate_seed, judge_report
 
 from .examples import PROBLEM, draw, report
+
+# Wider than those of plain draws (1e-6 and 1e-3), as of a product of positive numbers.
+MIXED_LIMITS = {"fp32-strict": Limits(rel_l2=1e-5, max_rms=1.0), "tf32-allowed": Limits(rel_l2=1e-2, max_rms=1.0)}
+MIXED_SIGNS = [
+    (1e-5, "fp32-strict", "passed"),
+    (1.1e-5, "fp32-strict", "wrong_precision"),
+    (1e-2, "fp32-strict", "wrong_precision"),
+    (1.1e-2, "fp32-strict", "wrong_result"),
+    (1e-2, "tf32-allowed", "passed"),
+    (1.1e-2, "tf32-allowed", "wrong_result"),
+]
 
 
 def outcome(found: Any, contract: str = "fp32-strict") -> str:
@@ -46,6 +59,22 @@ def test_draw(changes: dict[str, Any], contract: str, expected: str) -> None:
     found, reason = judge_report(report(draw(), draw(**changes)), PROBLEM, contract)
     assert found == expected
     assert reason.startswith("draw 1: ") == (expected != "passed")
+
+
+@pytest.mark.parametrize(("rel_l2", "contract", "expected"), MIXED_SIGNS)
+def test_signs_mixed_have_limits_of_their_own(rel_l2: float, contract: str, expected: str) -> None:
+    mixed = draw(
+        kind="mixed_signs", eager=OutputErrors(nonfinite=0, rel_l2=0.0, max_rms=0.0), rel_l2=rel_l2, max_rms=0.0
+    )
+    problem = replace(PROBLEM, mixed_limits=MIXED_LIMITS)
+    assert judge_report(report(draw(), mixed), problem, contract)[0] == expected
+
+
+def test_signs_mixed_where_nobody_states_limits_for_it() -> None:
+    mixed = draw(kind="mixed_signs", eager=OutputErrors(nonfinite=0, rel_l2=0.0, max_rms=0.0))
+    assert outcome(report(draw(), mixed)) == "unfit_problem"
+    unborne = replace(mixed, eager=OutputErrors(nonfinite=1, rel_l2=0.0, max_rms=0.0))
+    assert outcome(report(draw(), unborne)) == "passed"
 
 
 def test_order_within_a_draw_and_over_draws() -> None:

@@ -333,7 +333,42 @@ def test_draws_of_other_kinds(draw: Draw, contract: str, expected: str) -> None:
     assert outcome(contract, draw) == expected
 
 
-@pytest.mark.parametrize("name", ["plain", "large", "small", "one_sign", "denormal"])
+@pytest.mark.parametrize(
+    ("rel_l2", "contract", "expected"),
+    [
+        (1e-4, "fp32-strict", "passed"),
+        (1.1e-4, "fp32-strict", "wrong_precision"),
+        (0.1, "tf32-allowed", "passed"),
+        (0.11, "fp32-strict", "wrong_result"),
+        (0.11, "tf32-allowed", "wrong_result"),
+        (0.0, "bf16-allowed", "unfit_problem"),
+    ],
+)
+def test_draws_of_mixed_signs(rel_l2: float, contract: str, expected: str) -> None:
+    """By limits of their own; a contract that these lack cannot be judged on."""
+    stated = {"fp32-strict": Limits(rel_l2=1e-4, max_rms=9.0), "tf32-allowed": Limits(rel_l2=0.1, max_rms=9.0)}
+    limits = PROBLEM.limits | {"bf16-allowed": Limits(rel_l2=0.5, max_rms=9.0)}
+    problem = replace(PROBLEM, mixed_limits=stated, limits=limits)
+    draw = kind(rel_l2, 0.0, OutputErrors(0.0, 0.0, 0), kind="mixed_signs")
+    report = GateReport(draws=(PLAIN, draw), expected=Expected((2,), "float32"), trivial={"zeros": Errors(1.0, 4.0)})
+    assert derive_gate.outcome(report, problem, contract) == expected
+
+
+def test_draws_of_mixed_signs_are_there_where_limits_are_stated_and_only_there() -> None:
+    stated = {"tf32-allowed": Limits(rel_l2=0.1, max_rms=9.0)}
+    mixed = replace(PLAIN, kind="mixed_signs", eager=EAGER)
+    for limits, draws, fits in (
+        (stated, (PLAIN, mixed), True),
+        (stated, (PLAIN,), False),
+        (UNSET, (PLAIN, mixed), False),
+        (UNSET, (PLAIN,), True),
+    ):
+        report = GateReport(draws=draws, expected=Expected((2,), "float32"), trivial={"zeros": Errors(1.0, 4.0)})
+        said = [m for m in derive_gate.misfits(report, replace(PROBLEM, mixed_limits=limits), False) if "signs" in m]
+        assert (said == []) is fits
+
+
+@pytest.mark.parametrize("name", ["plain", "large", "small", "one_sign", "denormal", "mixed_signs"])
 def test_kinds_of_the_page(name: str) -> None:
     """As JSON, with eager null; an older draw has neither key."""
     raw: dict[str, Any] = msgspec.to_builtins(PLAIN)

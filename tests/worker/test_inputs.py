@@ -97,3 +97,28 @@ def test_copies_have_memory_of_their_own_and_the_same_strides() -> None:
         assert one.equal(view) and one.stride() == view.stride()
     base.zero_()
     assert made[0].tolist() == [[0, 2], [4, 6], [8, 10]]
+
+
+POSITIVE = """
+import torch
+
+def inputs(shape, generator, device):
+    torch.manual_seed(generator.initial_seed())  # as an imported module draws: the same seed, another generator
+    return torch.rand(shape["n"], 1024), torch.rand(shape["n"], 1024)
+
+def reference(x, y):
+    return x.double()
+"""
+
+
+def test_mixed_signs_are_coins_that_know_neither_the_value_nor_the_other_input(tmp_path: Path) -> None:
+    """Of 4096 fair coins 1900 to 2196 fall on one side, with a probability over 0.999996 (4.6 sigma); halves of them likewise."""
+    asked = subject(tmp_path, POSITIVE)
+    plain, mixed = draw(CpuDevice(), asked, 0), draw(CpuDevice(), asked, 0, "mixed_signs")
+    negative = [value < 0 for value in mixed]
+    for value, changed, turned in zip(plain, mixed, negative, strict=True):
+        assert changed.abs().equal(value)
+        assert 1900 <= int(turned.sum()) <= 2196
+        assert 0.45 < float(turned[value < 0.5].float().mean()) < 0.55
+    assert 1900 <= int((negative[0] ^ negative[1]).sum()) <= 2196
+    assert all(one.equal(two) for one, two in zip(mixed, draw(CpuDevice(), asked, 0, "mixed_signs"), strict=True))
