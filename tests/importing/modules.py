@@ -191,3 +191,21 @@ def get_init_inputs():
     return []
 '''
 )
+
+WIDE = (
+    HEAD
+    + '''
+class Model(nn.Module):
+    """Inputs of 12 MB: five calls of them are all that 64 MB hold."""
+    def forward(self, x):
+        return x.amax(dim=1)
+
+rows = 3 * 1024
+
+def get_inputs():
+    return [torch.rand(rows, 1024)]
+
+def get_init_inputs():
+    return []
+'''
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,13 @@ import pytest
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch_cpu
 
+from gpusolver.engine.executor import Question
 from gpusolver.engine.local import LocalExecutor
 from gpusolver.events.errors import BadInput
+from gpusolver.events.model import Cell
 from gpusolver.problems.contract import Problem
 from gpusolver.problems.imported import import_file
-from gpusolver.problems.probing import CPU, Prober
+from gpusolver.problems.probing import CPU, Budget, Prober
 
 from . import modules
 from .gating import gated
@@ -88,6 +91,20 @@ def test_a_product_of_positive_numbers_may_not_be_made_from_means(tmp_path: Path
     problem = imported(tmp_path, modules.POSITIVE)
     source = problem.start.replace("torch.matmul(a, b)", "a.sum(1, keepdim=True) * b.sum(0, keepdim=True) / a.shape[1]")
     assert gated(executor, problem, source, "tf32-allowed")[0] == "wrong_result"
+
+
+def test_a_watched_batch_is_of_eight_calls_at_least(tmp_path: Path, executor: LocalExecutor) -> None:
+    """However large the inputs: what a first call takes beside its GPU time is spread over as many."""
+    roomy = Budget(held=16 << 20, moved=1 << 30, flops=1 << 40)
+    path = tmp_path / "mine.py"
+    path.write_text(modules.WIDE)
+    with Prober("cpu") as prober:
+        problem = import_file(path, prober, roomy)
+    assert problem.min_bytes > 64 << 20 >> 3
+    cell = Cell(problem=problem.name, contract="fp32-strict", pool="flags", arm="on", repetition=1)
+    seen = executor.gate(Question(cell=cell, problem=problem, purpose="gate", seed=11), problem.start)
+    wall = json.loads(seen.artifacts["report"])["wall"]
+    assert (wall["calls"], len(wall["outputs"])) == (8, 8)
 
 
 def test_sizes_are_halved_in_the_text_and_the_change_is_said(tmp_path: Path) -> None:
