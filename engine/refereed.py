@@ -165,11 +165,16 @@ class Bout:
                 )
                 reply = _ok(worker.ask(request, limit_s))
                 part: Row = msgspec.json.decode(reply.artifacts["samples"])
-                parts.append({**part, "outputs": self.checked(subject, "outputs")})
+                parts.append({**part, "outputs": self._compared(subject, begins=done == 0, ends=last)})
                 done += count
         except Fault as fault:
             return observed(fault.reply)
         return Observation(status="ok", artifacts={"samples": msgspec.json.encode(together(parts))})
+
+    def _compared(self, subject: Subject, begins: bool, ends: bool) -> Row:
+        reply = self.referee(Check(subject=subject, against="outputs", begins=begins, ends=ends))
+        found: Row = msgspec.json.decode(reply.artifacts["errors"])
+        return found
 
     def sweep(
         self, subject: Subject, purpose: str, sources: tuple[str, ...], count: int, limit_s: float

@@ -88,12 +88,15 @@ class Check(Message, frozen=True, tag=True):
     """Referee: errors of what lies in the places of the last staged draws.
 
     `against` is `reference` (each output against the float64 answer, with trivial answers beside), or `outputs` (the second output of
-    each draw against its first; the first and the last draw against the float64 answer as well). `eager` is a trusted source.
+    each draw against its first; the first draw where it `begins` a measurement and the last where it `ends` one against the float64 answer
+    as well). `eager` is a trusted source.
     """
 
     subject: Subject
     against: str
     eager: str = ""
+    begins: bool = True
+    ends: bool = True
 
 
 class Gate(Message, frozen=True, tag=True):

@@ -146,7 +146,7 @@ def _equal(outputs: list[torch.Tensor]) -> bool:
 
 
 def _by_outputs(device: AnyDevice, request: Check, memory: arena.Memory) -> dict[str, Any]:
-    """Second output against the first, draw by draw; at both ends either against the reference."""
+    """Second output against the first, draw by draw; at the ends of the measurement either against the reference, which may take seconds."""
     assert _GROUND.staged is not None
     draws = _GROUND.staged.draws
     pairs = [
@@ -156,7 +156,8 @@ def _by_outputs(device: AnyDevice, request: Check, memory: arena.Memory) -> dict
         for asked, one in zip(_GROUND.asked, draws, strict=True)
     ]
     ends: list[list[Row]] = []
-    for position in sorted({0, len(draws) - 1}):
+    ends_at = {number for number, asked in ((0, request.begins), (len(draws) - 1, request.ends)) if asked}
+    for position in sorted(ends_at):
         inputs = draw(device, request.subject, draws[position].index, _GROUND.asked[position].kind)
         expected = _reference(request.subject, inputs)
         ends.append([errors(memory.at(place), expected) for place in draws[position].outputs])

@@ -93,18 +93,32 @@ def test_a_product_of_positive_numbers_may_not_be_made_from_means(tmp_path: Path
     assert gated(executor, problem, source, "tf32-allowed")[0] == "wrong_result"
 
 
-def test_a_watched_batch_is_of_eight_calls_at_least(tmp_path: Path, executor: LocalExecutor) -> None:
-    """However large the inputs: what a first call takes beside its GPU time is spread over as many."""
-    roomy = Budget(held=16 << 20, moved=1 << 30, flops=1 << 40)
+@pytest.fixture
+def wide(tmp_path: Path) -> Problem:
+    """A problem of which five calls at most lie in memory at once."""
     path = tmp_path / "mine.py"
     path.write_text(modules.WIDE)
     with Prober("cpu") as prober:
-        problem = import_file(path, prober, roomy)
-    assert problem.min_bytes > 64 << 20 >> 3
+        return import_file(path, prober, Budget(held=16 << 20, moved=1 << 30, flops=1 << 40))
+
+
+def asked(problem: Problem, purpose: str) -> Question:
     cell = Cell(problem=problem.name, contract="fp32-strict", pool="flags", arm="on", repetition=1)
-    seen = executor.gate(Question(cell=cell, problem=problem, purpose="gate", seed=11), problem.start)
-    wall = json.loads(seen.artifacts["report"])["wall"]
+    return Question(cell=cell, problem=problem, purpose=purpose, seed=11)
+
+
+def test_a_watched_batch_is_of_eight_calls_at_least(wide: Problem, executor: LocalExecutor) -> None:
+    """However large the inputs: what a first call takes beside its GPU time is spread over as many."""
+    wall = json.loads(executor.gate(asked(wide, "gate"), wide.start).artifacts["report"])["wall"]
     assert (wall["calls"], len(wall["outputs"])) == (8, 8)
+
+
+def test_a_measurement_in_parts_meets_the_reference_at_its_own_ends(wide: Problem, executor: LocalExecutor) -> None:
+    """Twelve draws come in three parts of four; A's outputs and B's meet in all of them, the float64 answer at two."""
+    seen = executor.compare(asked(wide, "profile"), wide.start, wide.start, 6)
+    outputs = json.loads(seen.artifacts["samples"])["outputs"]
+    assert (len(outputs["pairs"]), len(outputs["ends"])) == (12, 2)
+    assert all(side["rel_l2"] == 0.0 for end in outputs["ends"] for side in end)
 
 
 def test_sizes_are_halved_in_the_text_and_the_change_is_said(tmp_path: Path) -> None:
