@@ -173,3 +173,15 @@ def test_nsight_computes_own_rules_are_read(gpu: LocalExecutor) -> None:
     assert counted["collector"] == "ncu" and counted["metrics"]["dram__bytes_read.sum"] == pytest.approx(
         8192 * 8192 * 4, rel=0.03
     )
+
+
+def test_b30_a_kernel_that_is_still_running_is_waited_for(gpu: LocalExecutor) -> None:
+    """0.2 s of a spinning kernel at the highest clock, 1980 MHz, is no less at any other; its events are read when it is done."""
+    problem = load("sigmoid")
+    spinning = problem.start.replace(
+        "def run(x) -> torch.Tensor:\n", "def run(x) -> torch.Tensor:\n    torch.cuda._sleep(396_000_000)\n", 1
+    )
+    assert spinning != problem.start
+    seen = gpu.compare(question(problem), spinning, spinning, 2)
+    assert seen.status == "ok", seen.text
+    assert min(b_times(shapes.decode(shapes.Samples, seen.artifacts["samples"]))) >= 190_000_000
