@@ -172,11 +172,23 @@ def _plan(request: RunRequest) -> tuple[Cell, ...]:
 
 def check_request(request: RunRequest) -> None:
     """BadInput for a problem, arm, contract or number that a run cannot have; costs nothing and writes nothing."""
-    for what, words in (("--problems", request.problems), ("--arms", request.arms), ("--contract", request.contracts)):
-        if not words:
-            raise BadInput(f"{what}: expected at least one, found none")
+    if not request.problems:
+        raise BadInput("--problems: expected at least one, found none")
     for name in request.problems:
         wanted(request, name)
+    check_words(request)
+    strangers = [name for name in request.repetitions if name not in request.problems]
+    if strangers:
+        raise BadInput(f"--repetitions: expected problems of this run, found {', '.join(strangers)}")
+    for name, number in request.repetitions.items():
+        _within_a_thousand(f"--repetitions {name}", number)
+
+
+def check_words(request: RunRequest) -> None:
+    """`check_request` but for the problems: what can be said before a file is imported."""
+    for what, words in (("--arms", request.arms), ("--contract", request.contracts)):
+        if not words:
+            raise BadInput(f"{what}: expected at least one, found none")
     for arm in request.arms:
         arm_policy(arm)
     check_names(request.generators)
@@ -186,17 +198,14 @@ def check_request(request: RunRequest) -> None:
     unknown = [c for c in request.contracts if c not in CONTRACTS]
     if unknown:
         raise BadInput(f"--contract: expected some of {', '.join(CONTRACTS)}; found {', '.join(unknown)}")
-    strangers = [name for name in request.repetitions if name not in request.problems]
-    if strangers:
-        raise BadInput(f"--repetitions: expected problems of this run, found {', '.join(strangers)}")
     if request.blocks is not UNSET and not LEAST_BLOCKS <= request.blocks <= STATISTICS.blocks:
         raise BadInput(f"--blocks: expected {LEAST_BLOCKS} to {STATISTICS.blocks}, found {request.blocks}")
-    for what, number in (
-        ("--rounds", request.rounds),
-        *((f"--repetitions {k}", v) for k, v in request.repetitions.items()),
-    ):
-        if not 1 <= number <= 1000:
-            raise BadInput(f"{what}: expected 1 to 1000, found {number}")
+    _within_a_thousand("--rounds", request.rounds)
+
+
+def _within_a_thousand(what: str, number: int) -> None:
+    if not 1 <= number <= 1000:
+        raise BadInput(f"{what}: expected 1 to 1000, found {number}")
 
 
 # The claims of the reference experiment: what was published for an A100 is the bound that this chip has to meet.
