@@ -93,7 +93,7 @@ def register(
         plan=_plan(request),
         problems=problems,
         # A recorded run can only ask for what was measured, and be judged as its samples were taken.
-        policy=executor.policy() or POLICY,
+        policy=executor.policy() or (POLICY if chain is None else replace(POLICY, offers="once")),
         statistics=executor.statistics() or _statistics(request.blocks),
         claims=tuple(_claims(request)),
         code=code_digests(),
