@@ -152,6 +152,18 @@ def test_a_sweep_of_which_nothing_ran_is_not_repeated(tmp_path: Path, monkeypatc
     assert_verifies(path)
 
 
+def test_arms_that_share_leave_out_what_each_has_tried_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another arm tried is taken from it, not left out: five arms, sweeps of the same sources, each measured once."""
+    arms, path = ("off", "on", "off+tabu", "on+tabu", "random"), tmp_path / "ledger.db"
+    names = chained(monkeypatch, Stub("module", BOTH, offers(TOO_FAST, EQUAL, SLOW, source(200_000, "wrong"))))
+    play(path, FakeExecutor(kernels), replace(asked_for(*names, rounds=8), arms=arms, share=True))
+    swept = {arm: [e.sources for e in only(cell_events(path, arm), SourcesSwept)] for arm in arms}
+    assert {len(each) for each in swept.values()} == {3} and swept["off"] == swept["on"] == swept["on+tabu"]
+    paid = [e for arm in arms for e in only(cell_events(path, arm), SourcesSwept) if e.origin_seq is None]
+    assert len(paid) == len({e.sources for e in paid}) == 3
+    assert_verifies(path)
+
+
 class Older(FakeExecutor):
     """Measures under the policy of a ledger that was recorded before."""
 
