@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import pathlib
+from typing import Any
 
 import click
-from click.core import ParameterSource
-from msgspec import UNSET
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..events.errors import BadInput, GpuSolverError
 from ..events.reader import LedgerReader
 from ..events.writer import LedgerWriter
-from .devices import DEVICES, all_problems, default_recording, open_executor, refuse_packaged
+from .devices import default_recording, open_executor, refuse_packaged
 from .executor import Executor
-from .generators.registry import DEFAULT
-from .generators.registry import NAMES as GENERATORS
-from .importing import imported as imported_from
-from .registration import REFERENCE_BATCH, STATISTICS, RunRequest, check_request, register
+from .registration import REFERENCE_BATCH, RunRequest, check_request, register
+from .requesting import Words, request_of, run_options
 from .run import Run
 
-OWN_FILES = ("module", "catalogue")
 _RESTRICTION = (
     "Under pool 'flags' the prescription of fp32_no_tensorcore changes precision flags only, as in the reference experiment: "
     "a rewrite with a TF32 dot would end it in one round (--pool dot shows that). "
@@ -30,84 +26,23 @@ _RESTRICTION = (
 
 
 @click.command("run")
-@click.argument("targets", nargs=-1)
-@click.option(
-    "--problems",
-    default=",".join(REFERENCE_BATCH),
-    show_default=True,
-    help="Names by comma, or 'all'; of a recording, all that it holds.",
-)
-@click.option("--arms", default="off,on", show_default=True, help="off, on, off+tabu, on+tabu, random.")
-@click.option("--rounds", default=12, show_default=True, help="Rounds at most, per cell.")
-@click.option("--repetitions", default="", help="A number for all, or problem=number by comma.")
-@click.option(
-    "--contract", "contracts", default="tf32-allowed", show_default=True, help="Precision contracts by comma."
-)
-@click.option("--pool", type=click.Choice(["flags", "dot"]), default="flags", show_default=True)
-@click.option("--rules", "table", default="seed", show_default=True, help="seed, full, a TOML file, or from:LEDGER.")
-@click.option("--propose", is_flag=True, help="With --rules from: also the rules that the ledger suggests.")
-@click.option("--share-measurements", "share", is_flag=True, help="An arm may take what another arm measured.")
-@click.option(
-    "--generators",
-    default="",
-    show_default="catalogue; module,catalogue for files of yours",
-    help=f"The chain, by comma: {', '.join(GENERATORS)}.",
-)
-@click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
-@click.option(
-    "--recording", type=click.Path(path_type=pathlib.Path), help="Ledger that --device recorded answers from."
-)
-@click.option("--ledger", type=click.Path(path_type=pathlib.Path), default=pathlib.Path("ledger.db"), show_default=True)
-@click.option(
-    "--kernelbench", type=click.Path(path_type=pathlib.Path, exists=True, file_okay=False), help="A KernelBench clone."
-)
-@click.option("--resume", is_flag=True, help="Go on with the ledger's unfinished run.")
-@click.option("--blocks", type=int, show_default=str(STATISTICS.blocks), help="ABBA blocks of a pair at most.")
-@click.option("--seed", default=0, show_default=True, help="Registered seed; every input follows from it.")
-@click.pass_context
-def run_command(
-    context: click.Context, targets: tuple[str, ...], problems: str, arms: str, rounds: int, repetitions: str,
-    contracts: str, pool: str, table: str, propose: bool, share: bool, generators: str, device: str,
-    recording: pathlib.Path | None, ledger: pathlib.Path, kernelbench: pathlib.Path | None, resume: bool, blocks: int | None, seed: int,
-) -> None:  # fmt: skip
+@run_options(arms="off,on", problems=",".join(REFERENCE_BATCH))
+def run_command(**words: Any) -> None:
     """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger.
 
-    TARGETS are files to import: my_kernel.py, kernelbench:level1/23, kernelbench:level1,
+    TARGETS are names of packaged problems, and files to import: my_kernel.py, kernelbench:level1/23, kernelbench:level1,
     kernelbench:level1/first24 (the first by SHA-256 of their path; all with --kernelbench DIR).
     """
     try:
-        imported = {} if resume else imported_from(targets, kernelbench, device)
-        alone = bool(targets) and context.get_parameter_source("problems") is ParameterSource.DEFAULT
-        every = problems == "all" and not resume
-        listed = () if alone else all_problems(device, recording) if every else words(problems)
-    except GpuSolverError as error:
-        raise click.ClickException(str(error)) from error
-    chosen = (*listed, *imported)
-    request = RunRequest(
-        problems=chosen,
-        imported=imported,
-        arms=words(arms),
-        contracts=words(contracts),
-        pool=pool,
-        rounds=rounds,
-        rules=table,
-        propose=propose,
-        share=share,
-        repetitions=repetitions_of(repetitions, chosen),
-        blocks=UNSET if blocks is None else blocks,
-        seed=seed,
-        generators=words(generators) or (OWN_FILES if alone else DEFAULT),
-    )
-    try:
-        play_request(request, device, recording, ledger, resume)
+        play_request(Words(**words), REFERENCE_BATCH)
     except GpuSolverError as error:
         raise click.ClickException(str(error)) from error
 
 
-def play_request(
-    request: RunRequest, device: str, recording: pathlib.Path | None, ledger: pathlib.Path, resume: bool
-) -> None:
+def play_request(asked: Words, otherwise: tuple[str, ...] = ()) -> None:
     """Play what was asked for, or with `resume` the ledger's unfinished run; BadInput before anything is written."""
+    device, recording, ledger, resume = asked.device, asked.recording, asked.ledger, asked.resume
+    request = request_of(asked, otherwise)
     if resume and not ledger.exists():
         raise BadInput(f"--resume: expected the ledger of an unfinished run, found no file {ledger}")
     if not resume:
@@ -183,22 +118,3 @@ def _play(path: pathlib.Path, executor: Executor, request: RunRequest | None) ->
         print_remarks(view, reader.artifact, console)
     console.print(_RESTRICTION)
     console.print(f"ledger: {path}. Check it: gpusolver replay {path} --verify", markup=False)
-
-
-def words(text: str) -> tuple[str, ...]:
-    """The words between commas."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-def repetitions_of(text: str, problems: tuple[str, ...]) -> dict[str, int]:
-    """`3` for all problems, or `kb_matmul_scalar=3,matmul=2`."""
-    if not text:
-        return {}
-    try:
-        if "=" not in text:
-            return dict.fromkeys(problems, int(text))
-        return {name: int(number) for name, _, number in (word.partition("=") for word in words(text))}
-    except ValueError:
-        raise click.ClickException(
-            str(BadInput(f"--repetitions: expected a number or problem=number by comma, found {text!r}"))
-        ) from None

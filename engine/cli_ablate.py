@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pathlib
+from typing import Any
 
 import click
+from msgspec.structs import replace
 from rich.console import Console
 
 from ..events.errors import BadInput, GpuSolverError
@@ -12,60 +14,38 @@ from ..events.reader import LedgerReader
 from ..projections.contest import Contest, contests
 from ..projections.runs import fold
 from .ablation import print_ablation
-from .cli import play_request, repetitions_of, words
+from .cli import play_request
 from .costs import round_seconds
-from .devices import DEVICES, all_problems
-from .registration import RunRequest
+from .requesting import Words, run_options
+from .requesting import words as words_of
 
 ORACLE = "oracle"
 
 
 @click.command("ablate")
-@click.argument("problems", nargs=-1)
-@click.option(
-    "--arms", default="off,on,off+tabu,on+tabu,random", show_default=True, help="By comma; the oracle is always shown."
-)
+@run_options(arms="off,on,off+tabu,on+tabu,random", problems="none: compare what --ledger holds")
 @click.option("--against", default="on", show_default=True, help="The arm that is compared with every other.")
-@click.option("--rounds", default=12, show_default=True, help="Budget of rounds, per cell.")
-@click.option("--repetitions", default="", help="A number for all, or problem=number by comma.")
-@click.option("--contract", "contracts", default="tf32-allowed", show_default=True, help="By comma.")
-@click.option("--pool", type=click.Choice(["flags", "dot"]), default="flags", show_default=True)
-@click.option("--rules", "table", default="seed", show_default=True, help="seed, full, a TOML file, or from:LEDGER.")
-@click.option("--propose", is_flag=True, help="With --rules from: also the rules that the ledger suggests.")
-@click.option("--share-measurements", "share", is_flag=True, help="An arm may take what another arm measured.")
-@click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
-@click.option(
-    "--recording", type=click.Path(path_type=pathlib.Path), help="Ledger that --device recorded answers from."
-)
-@click.option("--ledger", type=click.Path(path_type=pathlib.Path), default=pathlib.Path("ledger.db"), show_default=True)
-@click.option("--resume", is_flag=True, help="Go on with the ledger's unfinished run.")
-@click.option("--seed", default=0, show_default=True, help="Registered seed; inputs and the random arm follow from it.")
-def ablate_command(
-    problems: tuple[str, ...], arms: str, against: str, rounds: int, repetitions: str, contracts: str, pool: str,
-    table: str, propose: bool, share: bool, device: str, recording: pathlib.Path | None, ledger: pathlib.Path, resume: bool, seed: int,
-) -> None:  # fmt: skip
-    """Play PROBLEMS (names, or all) in several arms and say which arm won; without PROBLEMS, compare what --ledger holds."""
+def ablate_command(against: str, **words: Any) -> None:
+    """Play problems in several arms and say which arm won, beside the oracle; without any, compare what --ledger holds.
+
+    TARGETS are those of `gpusolver run`: names of packaged problems, all, my_kernel.py, kernelbench:level1/first24.
+    """
+    asked = Words(**words)
     try:
-        if problems or resume:
-            chosen = all_problems(device, recording) if problems == ("all",) and not resume else problems
-            request = RunRequest(
-                problems=chosen,
-                arms=tuple(arm for arm in words(arms) if arm != ORACLE),
-                contracts=words(contracts),
-                pool=pool,
-                rounds=rounds,
-                rules=table,
-                propose=propose,
-                share=share,
-                repetitions=repetitions_of(repetitions, chosen),
-                seed=seed,
+        if asked.named or asked.resume:
+            play_request(replace(asked, arms=_without_oracle(asked.arms)))
+        elif not asked.ledger.exists():
+            raise BadInput(
+                f"expected problems to play, or a --ledger to compare; found neither (no file {asked.ledger})"
             )
-            play_request(request, device, recording, ledger, resume)
-        elif not ledger.exists():
-            raise BadInput(f"expected PROBLEMS to play, or a --ledger to compare; found neither (no file {ledger})")
-        print_ablation(contests_of(ledger), against, Console())
+        print_ablation(contests_of(asked.ledger), against, Console())
     except GpuSolverError as error:
         raise click.ClickException(str(error)) from error
+
+
+def _without_oracle(arms: str) -> str:
+    """The arms to play: the oracle is seen in hindsight, and always shown."""
+    return ",".join(arm for arm in words_of(arms) if arm != ORACLE)
 
 
 def contests_of(ledger: pathlib.Path) -> tuple[Contest, ...]:

@@ -26,6 +26,7 @@ from ..profilers.verdicts import Judgement, credit, judge
 from ..profilers.witnesses import Witnesses, alone_ns, per_call
 from ..projections.cell import CellPlan, CellState, ask, decide, fold, live_rules, must_stop, next_attempt
 from ..projections.matcher import Match
+from ..projections.tried import refused, tried
 from .catalogue import candidate_for
 from .generators.base import Asked, Made
 from .generators.chain import Chain, Try
@@ -143,8 +144,8 @@ class CellLoop:
             failure=last_failure(self._ledger, self._stream, self._incumbent),
             chip=self._plan.chip.name,
         )
-        attempt, gates = self._state.attempt, self._state.gates
-        return self._chain.make(Try(draft, executor, question, fired, attempt, asked, gates, margin))
+        known = (refused(self._state), tried(self._plan.policy, self._state))
+        return self._chain.make(Try(draft, executor, question, fired, self._state.attempt, asked, known, margin))
 
     def _unserved(self, draft: Draft, fired: RuleFired) -> None:
         """Nobody could follow the prescription: the round ends without a verdict, and this incumbent is not prescribed it again."""

@@ -151,12 +151,14 @@ class Policy(Value, frozen=True):
 
     `patience`: after so many rounds on one incumbent without a FASTER a rule is passed over there (UNSET: never). `order` "value":
     within a tier by expected log-gain per GPU second, so that neither a position in a file nor a promotion decides (UNSET: they do).
+    `offers` "once": no generator but the catalogue offers again what was tried on the incumbent (UNSET: but for what a gate refused).
     """
 
     credible_num: int
     credible_den: int
     patience: int | UnsetType = UNSET
     order: Literal["value"] | UnsetType = UNSET
+    offers: Literal["once"] | UnsetType = UNSET
 
 
 class Bounds(Value, frozen=True):

@@ -33,6 +33,7 @@ from ..events.model import (
     RulePromoted,
     RuleRetired,
     RunStopped,
+    SourcesSwept,
     Statistics,
     cell_stream,
 )
@@ -95,7 +96,7 @@ class CellState(msgspec.Struct, frozen=True, kw_only=True):
 
     Mappings are keyed by source digest, `fired` by firing id. `open` means that a RoundAttempted has no end yet; round 0
     ends with its NoiseFloorMeasured or a gate not passed, a later round with its RoundJudged or PrescriptionUnserved, either
-    with RoundInterrupted. `asked` is what generators of the chain were asked, `unserved` are the (prescription, incumbent) that no generator had a candidate for.
+    with RoundInterrupted. `asked` is what generators of the chain were asked, `swept` their sweeps, each beside the incumbent, `unserved` are the (prescription, incumbent) that no generator had a candidate for.
     `interruptions` counts those of the current round and is 0 once it has ended well; `interrupted` counts them all.
     """
 
@@ -120,6 +121,7 @@ class CellState(msgspec.Struct, frozen=True, kw_only=True):
     promoted: frozenset[RuleVersion] = frozenset()
     inert: frozenset[tuple[str, str]] = frozenset()
     asked: tuple[GeneratorAsked, ...] = ()
+    swept: tuple[tuple[str | None, SourcesSwept], ...] = ()
     unserved: frozenset[tuple[str, str]] = frozenset()
     rounds: tuple[RoundJudged, ...] = ()
     stopped: RunStopped | None = None
@@ -177,6 +179,8 @@ def fold(state: CellState, event: Event) -> CellState:
             return _judged(state, event)
         case GeneratorAsked():
             return replace(state, asked=(*state.asked, event))
+        case SourcesSwept():
+            return replace(state, swept=(*state.swept, (state.incumbent, event)))
         case PrescriptionUnserved():
             lacking = state.unserved | {(event.prescription, event.incumbent)}
             return replace(state, open=False, interruptions=0, unserved=lacking)

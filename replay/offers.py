@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 
 import msgspec
 from msgspec import UnsetType
 
-from ..events.model import GeneratorAsked, PrescriptionUnserved, RuleFired, RunRegistered, SourcesSwept
+from ..events.model import GeneratorAsked, KernelGenerated, PrescriptionUnserved, RuleFired, RunRegistered, SourcesSwept
 from . import extract, statistic
 from .artifacts import Sweep
 from .findings import Findings
@@ -30,8 +31,12 @@ class Maker(msgspec.Struct, frozen=True):
 class Offers:
     """The offers of one attempt against the registered chain."""
 
-    def __init__(self, run: RunRegistered, stream: str, incumbent: str, shelf: Shelf, findings: Findings) -> None:
+    def __init__(
+        self, run: RunRegistered, stream: str, incumbent: str, tried: Collection[str], shelf: Shelf, findings: Findings
+    ) -> None:
+        """`tried` are the sources that were tried on the incumbent: where the policy says so, none is offered again."""
         self._run, self._shelf, self._findings, self._incumbent = run, shelf, findings, incumbent
+        self._tried = frozenset() if isinstance(run.policy.offers, UnsetType) else frozenset(tried)
         self._stream = stream
         self._chain = () if isinstance(run.generators, UnsetType) else run.generators
 
@@ -122,6 +127,7 @@ class Offers:
         fit = len(event.sources) > 1 and len(set(event.sources)) == len(event.sources)
         if not fit or self._incumbent in event.sources:
             self._findings.add(seq, "sweep", "two or more sources, all different, none the incumbent", event.sources)
+        expect(seq, "sweep", [], sorted(self._tried.intersection(event.sources)), "sources tried before")
         sweep = self._shelf.json(event.samples, Sweep)
         if expect(seq, "sweep", len(event.sources), len(sweep.samples), "sources"):
             expect(seq, "sweep", best(sweep, self._run.statistics.margin), event.chosen, "chosen")
@@ -142,8 +148,9 @@ class Offers:
         expect(seq, "round", (round_.attempted.round, round_.attempted.attempt), (event.round, event.attempt), "round")
         expect(seq, "round", UNSERVED, event.reason, "reason")
 
-    def fits(self, generator: str, variant: str, fired: RuleFired, made: Maker | None, round_: Round) -> str | None:
+    def fits(self, generated: KernelGenerated, fired: RuleFired, made: Maker | None, round_: Round) -> str | None:
         """What KernelGenerated should say of its generator instead; None where it fits."""
+        generator, variant = generated.generator, generated.variant
         asked, _, file = variant.partition(":")
         if generator in GENERATORS:
             after = [e.generator for _, e in round_.offers if e.generator in self._chain]
@@ -157,6 +164,8 @@ class Offers:
             return None
         if made is None or made.generator != generator or variant != f"{fired.prescription}:{generator}":
             return _due(fired, made)
+        if generated.source in self._tried:
+            return "a source that was not tried on this incumbent before"
         return None
 
 

@@ -97,7 +97,8 @@ class Checker:
 
     def offers(self) -> Offers:
         """What the generators of the chain were asked about the incumbent as it stands now."""
-        return Offers(self._at.run, self._at.stream, self._state.incumbent, self._at.shelf, self._findings)
+        state = self._state
+        return Offers(self._at.run, self._at.stream, state.incumbent, state.tried(), self._at.shelf, self._findings)
 
     def generated(self, seq: int, round_: Round, generated: KernelGenerated, made: Maker | None) -> None:
         """Firing, parent, generator and, where the page fixes it, the text of the candidate; `made` as by the round's offers."""
@@ -125,7 +126,7 @@ class Checker:
         if fired is None:
             self._findings.expect(seq, "generated source", ("start", "start"), (made, variant), "generator, variant")
             return
-        due = self.offers().fits(made, variant, fired, maker, round_)
+        due = self.offers().fits(generated, fired, maker, round_)
         if due is not None:
             self._findings.add(seq, "generated source", due, f"{made} {variant}")
         if (swept is not None) != (made == "template"):

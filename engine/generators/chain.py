@@ -20,31 +20,31 @@ from .registry import CATALOGUE, opened
 
 _LONGEST_NOTE = 2000
 _NOT_SERVED = Answer(candidate=None, outcome="declined", note="serves no such prescription here")
-# Ends of a gate that say nothing about the source: it may be tried again.
-_PASSING = ("passed", "timeout", "worker_lost")
+_INCUMBENT = "the incumbent"
 
 
 class Try:
     """One firing on its way through the chain: the draft it is recorded in, who measures, and what the cell knows of sources.
 
-    `gates` are the outcomes so far by source digest: a source that was refused is not tried again.
+    `known` is by source digest why one is not tried again: for the catalogue what a gate refused, for the others what was tried.
     """
 
     def __init__(
         self, draft: Draft, executor: Executor, question: Question, fired: RuleFired, attempt: int,
-        asked: Asked, gates: Mapping[str, str], margin: float,
+        asked: Asked, known: tuple[Mapping[str, str], Mapping[str, str]], margin: float,
     ) -> None:  # fmt: skip
         self.draft, self.executor, self.question, self.fired = draft, executor, question, fired
-        self.attempt, self.asked, self.gates, self.margin = attempt, asked, gates, margin
+        self.attempt, self.asked, self.margin = attempt, asked, margin
+        self._refused, self._tried = known
 
-    def fresh(self, sources: Sequence[str]) -> tuple[str, ...]:
-        """Those that are neither the incumbent nor refused by a gate of this cell, each once, in order."""
-        return tuple(
-            source for source in dict.fromkeys(sources) if source != self.asked.source and self._untried(source)
-        )
+    def applies(self, source: str) -> bool:
+        """Whether the catalogue's source is neither the incumbent nor refused by a gate of this cell; it may have been tried before."""
+        return source != self.asked.source and digest(source.encode()) not in self._refused
 
-    def _untried(self, source: str) -> bool:
-        return self.gates.get(digest(source.encode()), "passed") in _PASSING
+    def sorted_out(self, sources: Sequence[str]) -> dict[str, str | None]:
+        """Each source once, in order, with the reason why it is not tried again, or None where it is to be tried."""
+        tried = {source: self._tried.get(digest(source.encode())) for source in sources}
+        return tried | ({self.asked.source: _INCUMBENT} if self.asked.source in tried else {})
 
 
 class Chain:
@@ -92,12 +92,12 @@ def _by_catalogue(now: Try) -> Made | None:
         return None
     if variant.kind == "flag":
         try:
-            if not now.fresh([with_precision(now.asked.source, "tf32")]):
+            if not now.applies(with_precision(now.asked.source, "tf32")):
                 return None
         except BadInput:
             return None  # a source of another generator, without the line that a flag sets
     whole = variant.source if variant.kind == "file" else None
-    if whole is not None and not now.fresh([text_of(variant, whole, now.asked.source)]):
+    if whole is not None and not now.applies(text_of(variant, whole, now.asked.source)):
         return None
     return candidate_for(now.draft, now.executor, now.question, now.fired, now.asked.source, now.margin)
 
@@ -105,9 +105,11 @@ def _by_catalogue(now: Try) -> Made | None:
 def _by(generator: Generator, now: Try) -> Made | None:
     # One that serves no such prescription is on the record too: nobody of the chain may have been left out unseen.
     answer = answered(generator, now.asked) if generator.serves(now.asked) else _NOT_SERVED
-    sources = () if answer.candidate is None else now.fresh(answer.candidate.sources)
+    offered = {} if answer.candidate is None else now.sorted_out(answer.candidate.sources)
+    sources = tuple(source for source, why in offered.items() if why is None)
     repeated = answer.candidate is not None and not sources
-    now.draft.add(_event(generator.name, now, answer, repeated, len(sources)))
+    note = "; ".join(filter(None, (answer.note, _left_out(offered))))
+    now.draft.add(_event(generator.name, now, answer, note, repeated, len(sources)))
     if answer.outcome == "unavailable":
         raise Unavailable(f"{generator.name}: {answer.note}")
     if not sources:
@@ -118,7 +120,13 @@ def _by(generator: Generator, now: Try) -> Made | None:
     return Made(generator=generator.name, variant=f"{now.asked.prescription}:{generator.name}", source=source)
 
 
-def _event(name: str, now: Try, answer: Answer, repeated: bool, sources: int) -> GeneratorAsked:
+def _left_out(offered: Mapping[str, str | None]) -> str:
+    """What of an offer is not tried and why, each by its place in the offer, the first being 1; "" where all of it is."""
+    words = [f"{place} ({why})" for place, why in enumerate(offered.values(), start=1) if why is not None]
+    return f"left out: {', '.join(words)}" if words else ""
+
+
+def _event(name: str, now: Try, answer: Answer, note: str, repeated: bool, sources: int) -> GeneratorAsked:
     for media_type, content in answer.artifacts:
         now.draft.keep(content, media_type)
     kept = () if answer.candidate is None else answer.candidate.artifacts
@@ -131,7 +139,7 @@ def _event(name: str, now: Try, answer: Answer, repeated: bool, sources: int) ->
         generator=name,
         outcome="repeated" if repeated else answer.outcome,
         sources=sources,
-        note=answer.note[:_LONGEST_NOTE],
+        note=note[:_LONGEST_NOTE],
         model=answer.model,
         exchanges=answer.exchanges,
         artifacts=tuple(now.draft.keep(content, media_type) for media_type, content in kept),

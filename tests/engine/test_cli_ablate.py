@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec import UNSET
 
 from gpusolver.__main__ import main
 from gpusolver.engine.ablation import duels, verdict
-from gpusolver.engine.cli_ablate import contests_of
+from gpusolver.engine.cli import run_command
+from gpusolver.engine.cli_ablate import ablate_command, contests_of
+from gpusolver.events.model import RunRegistered
 from gpusolver.projections.contest import Contest
 
-from .support import FakeExecutor, assert_verifies, play, request
+from .support import FakeExecutor, assert_verifies, play, request, stored
 
 H200 = ("kb_softmax", "kb_layernorm", "kb_reduce", "kb_matmul_scalar", "matmul", "batched_gemm", "sigmoid")
 ALL = ("off", "on", "off+tabu", "on+tabu", "random")
@@ -105,13 +108,46 @@ def test_who_won_is_said_where_it_is_certain() -> None:
     )
 
 
+def test_both_commands_have_the_same_words() -> None:
+    """But for --against, which belongs to the comparison; they differ in the arms by default, and in what no problem means."""
+    run = {parameter.name: parameter for parameter in run_command.params}
+    ablate = {parameter.name: parameter for parameter in ablate_command.params}
+    assert ablate.keys() - run.keys() == {"against"} and not run.keys() - ablate.keys()
+    assert {"targets", "blocks", "kernelbench", "generators", "table", "share"} <= run.keys()
+    differ = {name for name in run if run[name].default != ablate[name].default}
+    assert differ == {"arms"} and all(run[name].opts == ablate[name].opts for name in run)
+
+
+@pytest.mark.parametrize("words", [["kb_softmax", "kb_reduce"], ["--problems", "kb_softmax,kb_reduce"]])
+def test_problems_are_named_in_either_way_on_either_command(words: list[str], tmp_path: Path) -> None:
+    for command in ("run", "ablate"):
+        path = tmp_path / f"{command}.db"
+        said = CliRunner().invoke(
+            main, [command, *words, "--arms", "on", "--device", "recorded", "--ledger", str(path)]
+        )
+        assert said.exit_code == 0, said.output
+        (registered,) = [record.event for record in stored(path) if isinstance(record.event, RunRegistered)]
+        assert [cell.problem for cell in registered.plan] == ["kb_softmax", "kb_reduce"]
+        assert registered.generators is UNSET
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "expected PROBLEMS to play, or a --ledger to compare"),
+        ((), "expected problems to play, or a --ledger to compare"),
         (("kb_softmax", "--arms", "off,maybe"), "'maybe'"),
         (("kb_nothing", "--device", "recorded"), "kb_nothing"),
         (("kb_softmax", "--arms", "random", "--device", "recorded"), "arm random"),
+        (("kb_softmax", "--arms", "oracle", "--device", "recorded"), "--arms: expected at least one"),
+        (("my_kernel", "--device", "cpu"), "my_kernel: expected a file (my_kernel.py, kernelbench:level1/23)"),
+        (("absent.py", "--device", "cpu"), "absent.py: expected a Python file, found none"),
+        (("kernelbench:level1/first24", "--device", "cpu"), "expected --kernelbench DIR"),
+        # Said before a file is opened: importing sixty takes minutes.
+        (("absent.py", "--arms", "off,maybe"), "'maybe'"),
+        (("absent.py", "--generators", "magic"), "found magic"),
+        (("absent.py", "--blocks", "321"), "--blocks: expected"),
+        (("absent.py", "--rules", "absent.toml"), "absent.toml"),
+        (("kb_softmax", "--repetitions", "matmul=2"), "problems of this run, found matmul"),
     ],
 )
 def test_refusals(words: tuple[str, ...], said: str) -> None:

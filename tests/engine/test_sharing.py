@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpusolver.engine.recorded import RecordedExecutor
-from gpusolver.engine.registration import register
+from gpusolver.engine.registration import LEAST_BLOCKS, register
 from gpusolver.events.errors import BadInput
 from gpusolver.events.model import (
     HeadToHead,
@@ -21,6 +21,7 @@ from gpusolver.events.model import (
     RunRegistered,
     TilesSwept,
 )
+from gpusolver.profilers.intervals import rank
 from gpusolver.replay.verify import verify
 
 from ..replay.tamper import Line, add_artifact, artifact, rewrite
@@ -208,5 +209,18 @@ def test_fewer_blocks_are_registered_with_the_looks_before_them(tmp_path: Path) 
     registered = only((r.event for r in stored(path)), RunRegistered)[0].statistics
     assert (registered.blocks, registered.looks) == (50, (20, 40, 50))
     assert_verifies(path)
-    with pytest.raises(BadInput, match="--blocks: expected 20 to 320, found 19"):
-        register("run1", replace(request("on"), blocks=19), FakeExecutor())
+    with pytest.raises(BadInput, match="--blocks: expected 12 to 320, found 11"):
+        register("run1", replace(request("on"), blocks=11), FakeExecutor())
+
+
+def test_the_fewest_blocks_still_bound_the_median_and_leave_one_out_on_either_side(tmp_path: Path) -> None:
+    """Twelve blocks, one look at the whole tail. By hand: k = 2 misses with 2 * (1 + 12) / 4096 = 0.63 %, and k = 3 with
+    2 * (1 + 12 + 66) / 4096 = 3.9 %; of eleven k = 2 would already miss with 2 * (1 + 11) / 2048 = 1.17 %.
+    """
+    path = tmp_path / "few.db"
+    play(path, FakeExecutor(), replace(request("on", rounds=6), blocks=LEAST_BLOCKS))
+    registered = next(r.event for r in stored(path) if isinstance(r.event, RunRegistered)).statistics
+    assert (LEAST_BLOCKS, registered.looks) == (12, (12,))
+    ranks = {e.interval.rank for e in only(cell_events(path, "on"), RoundJudged) if e.interval is not None}
+    assert ranks == {2} and rank(LEAST_BLOCKS - 1, registered.tail_num, registered.tail_den) == 1
+    assert_verifies(path)

@@ -35,7 +35,8 @@ def test_rank_of_forty_blocks_at_one_percent() -> None:
 @pytest.mark.parametrize(
     ("blocks", "expected"),
     # 2 / 2^7 = 1.6 % > 1 %; 2 / 2^8 = 0.78 %; ten blocks: 2 * 11 / 1024 = 2.1 %, so still only the outermost.
-    [(0, 0), (1, 0), (7, 0), (8, 1), (10, 1)],
+    # Eleven: 2 * 12 / 2048 = 1.17 %; twelve: 2 * 13 / 4096 = 0.63 %.
+    [(0, 0), (1, 0), (7, 0), (8, 1), (10, 1), (11, 1), (12, 2)],
 )
 def test_rank_of_few_blocks(blocks: int, expected: int) -> None:
     assert rank(blocks, 1, 100) == expected
