@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..events.model import ExaminationRegistered, PairDeclared, SubjectDeclared
+from msgspec import UnsetType
+
+from ..events.model import ExaminationRegistered, PairDeclared, Statistics, SubjectDeclared
 from .exam_grammar import ExamEvents
 from .findings import Findings
 from .registered import Demand, problem_demands, statistics_demands
@@ -25,6 +27,11 @@ def check_examination(exam: ExamEvents, findings: Findings) -> None:
     named = [subject.name for subject in registered.subjects]
     for words, found, met in (
         *statistics_demands(registered.statistics),
+        (
+            "no objective: an examination compares times",
+            registered.statistics.objective,
+            _by_time(registered.statistics),
+        ),
         *_names("subject", named),
         *_names("pair", [pair.name for pair in registered.pairs]),
         *(demand for subject in registered.subjects for demand in _subject(subject, rules)),
@@ -46,6 +53,10 @@ def check_sources(seq: int, registered: ExaminationRegistered, shelf: Shelf, fin
         if digest in shelf:
             with findings.derivation(seq, f"source {name}"):
                 shelf.text(digest)
+
+
+def _by_time(statistics: Statistics) -> bool:
+    return isinstance(statistics.objective, UnsetType)
 
 
 def _names(what: str, names: list[str]) -> Iterator[Demand]:

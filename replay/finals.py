@@ -162,7 +162,7 @@ class Finals:
         sound = False
         if measured and event.samples is not None:
             samples = self._shelf.json(event.samples, Samples)
-            due = statistic.interval(samples.blocks, self._run.statistics)
+            due = statistic.interval(samples, self._run.statistics)
             sound = self._check_samples(seq, event, samples)
         self._findings.expect(seq, "interval", due, event.interval, event.comparison)
         if event.outcome == "identical":
