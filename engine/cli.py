@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..events.errors import BadInput, GpuSolverError
 from ..events.reader import LedgerReader
 from ..events.writer import LedgerWriter
+from .cli_objective import objective_of
 from .devices import DEVICES, all_problems, default_recording, open_executor, refuse_packaged
 from .executor import Executor
 from .generators.registry import DEFAULT
@@ -64,11 +65,28 @@ _RESTRICTION = (
 @click.option("--resume", is_flag=True, help="Go on with the ledger's unfinished run.")
 @click.option("--blocks", type=int, show_default=str(STATISTICS.blocks), help="ABBA blocks of a pair at most.")
 @click.option("--seed", default=0, show_default=True, help="Registered seed; every input follows from it.")
+@click.option(
+    "--objective",
+    type=click.Choice(["latency", "energy", "thermal"]),
+    default="latency",
+    show_default=True,
+    help="What the loop decides by: time, energy of a call, or rise of temperature at one call rate.",
+)
+@click.option(
+    "--thermal", type=click.Path(path_type=pathlib.Path), help="TOML: calls_per_s, load, bound, idle_w, stages."
+)
+@click.option(
+    "--latency-bound",
+    type=click.FloatRange(1, 1000),
+    show_default="2; thermal: its file's",
+    help="Times the fastest incumbent's time that a frugal kernel may take.",
+)
 @click.pass_context
 def run_command(
     context: click.Context, targets: tuple[str, ...], problems: str, arms: str, rounds: int, repetitions: str,
     contracts: str, pool: str, table: str, propose: bool, share: bool, generators: str, device: str,
     recording: pathlib.Path | None, ledger: pathlib.Path, kernelbench: pathlib.Path | None, resume: bool, blocks: int | None, seed: int,
+    objective: str, thermal: pathlib.Path | None, latency_bound: float | None,
 ) -> None:  # fmt: skip
     """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger.
 
@@ -80,6 +98,7 @@ def run_command(
         alone = bool(targets) and context.get_parameter_source("problems") is ParameterSource.DEFAULT
         every = problems == "all" and not resume
         listed = () if alone else all_problems(device, recording) if every else words(problems)
+        wanted = objective_of(objective, thermal, latency_bound)
     except GpuSolverError as error:
         raise click.ClickException(str(error)) from error
     chosen = (*listed, *imported)
@@ -96,6 +115,7 @@ def run_command(
         repetitions=repetitions_of(repetitions, chosen),
         blocks=UNSET if blocks is None else blocks,
         seed=seed,
+        objective=wanted,
         generators=words(generators) or (OWN_FILES if alone else DEFAULT),
     )
     try:

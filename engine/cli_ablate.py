@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 
 import click
+from msgspec import UNSET
 from rich.console import Console
 
 from ..events.errors import BadInput, GpuSolverError
@@ -74,6 +75,11 @@ def contests_of(ledger: pathlib.Path) -> tuple[Contest, ...]:
         records = [(stored.stream, stored.event) for stored in reader.recorded()]
         found: list[Contest] = []
         for run, view in fold(records).items():
+            if view.registration is not None and view.registration.statistics.objective is not UNSET:
+                raise BadInput(
+                    f"{ledger}: expected runs whose verdicts are by latency, found an objective in {run}. Arms are compared by time: "
+                    "gpusolver report has their head-to-heads."
+                )
             own = [event for stream, event in records if stream.startswith(f"{run}/")]
             found += contests(view, round_seconds(run, own, reader.artifact))
     return tuple(found)

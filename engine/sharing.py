@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from ..events.artifacts import digest
 from ..events.model import (

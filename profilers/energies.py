@@ -6,7 +6,6 @@ from decimal import Context, Decimal, localcontext
 
 from msgspec import UnsetType
 
-from ..events.errors import BadInput
 from ..events.model import Heat, Objective
 from .artifacts import Batch, EnergyBlock, Samples
 
@@ -62,10 +61,9 @@ def heat_ratio(heat: Heat, a: Batch, b: Batch) -> float:
 
 def objective_ratios(samples: Samples, objective: Objective) -> list[float]:
     """One ratio a block, in order of measurement; above 1 says that B draws (heats) less. Empty where there are no energies."""
-    every = [sides(block) for block in samples.energy or ()]
-    if objective.by == "energy":
+    every, heat = [sides(block) for block in samples.energy or ()], objective.heat
+    if isinstance(heat, UnsetType):
         return [energy_ratio(a, b) for a, b in every]
-    heat = _heat(objective)
     return [heat_ratio(heat, a, b) for a, b in every]
 
 
@@ -82,9 +80,3 @@ def keeps_up(samples: Samples, objective: Objective) -> bool:
         return True
     with localcontext(_DIGITS):
         return warm[0] * Decimal(objective.heat.calls_per_s) <= 1000 * warm[1]
-
-
-def _heat(objective: Objective) -> Heat:
-    if isinstance(objective.heat, UnsetType):
-        raise BadInput("statistics: an objective 'thermal' needs its heat (calls_per_s, idle_w, stages), found none")
-    return objective.heat

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import UnsetType
-
-from ..events.model import ExaminationRegistered, PairDeclared, Statistics, SubjectDeclared
+from ..events.model import ExaminationRegistered, PairDeclared, SubjectDeclared
 from .exam_grammar import ExamEvents
 from .findings import Findings
+from .objective import by_time
 from .registered import Demand, problem_demands, statistics_demands
 from .reproduced import demands
 from .shelf import Shelf
@@ -30,7 +29,7 @@ def check_examination(exam: ExamEvents, findings: Findings) -> None:
         (
             "no objective: an examination compares times",
             registered.statistics.objective,
-            _by_time(registered.statistics),
+            by_time(registered.statistics),
         ),
         *_names("subject", named),
         *_names("pair", [pair.name for pair in registered.pairs]),
@@ -53,10 +52,6 @@ def check_sources(seq: int, registered: ExaminationRegistered, shelf: Shelf, fin
         if digest in shelf:
             with findings.derivation(seq, f"source {name}"):
                 shelf.text(digest)
-
-
-def _by_time(statistics: Statistics) -> bool:
-    return isinstance(statistics.objective, UnsetType)
 
 
 def _names(what: str, names: list[str]) -> Iterator[Demand]:

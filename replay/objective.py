@@ -16,13 +16,16 @@ _EXACT = Context(prec=90)
 """More digits than the page asks for."""
 
 
+def by_time(statistics: Statistics) -> bool:
+    """Whether verdicts are by latency, so that a median is a speed."""
+    return isinstance(statistics.objective, UnsetType)
+
+
 def ratios(energy: Energies | None, wanted: Objective) -> tuple[float, ...]:
-    """One for each block, A / B; none where the energies are not there. Raises ValueError without the heat that is wanted."""
+    """One for each block, A / B: by heat where its parameters are registered, else by energy; none where the energies are not there."""
     pairs = [(_total(a1, a2), _total(b1, b2)) for a1, b1, b2, a2 in energy or ()]
-    if wanted.by == "energy":
-        return tuple((a.millijoules * b.calls) / (a.calls * b.millijoules) for a, b in pairs)
     if isinstance(wanted.heat, UnsetType):
-        raise ValueError("an objective by heat without the heat's parameters")
+        return tuple((a.millijoules * b.calls) / (a.calls * b.millijoules) for a, b in pairs)
     with localcontext(_EXACT):
         return tuple(float(peak_rise(wanted.heat, a) / peak_rise(wanted.heat, b)) for a, b in pairs)
 

@@ -13,6 +13,7 @@ from .artifacts import MOST_BLOCKS
 from .evolution import ARMS
 from .finals import comparisons
 from .findings import Findings
+from .objective import by_time
 from .statistic import MOST_LOOKS, PATHS
 
 _HEAD = re.compile(r"[0-9a-f]{64}")
@@ -108,7 +109,7 @@ def _numbers(registered: RunRegistered) -> Iterator[Demand]:
 
 def _by_objective(registered: RunRegistered) -> Iterator[Demand]:
     """What reads medians as speeds, or times as costs, has no place in a run whose verdicts are by something else."""
-    if isinstance(registered.statistics.objective, UnsetType):
+    if by_time(registered.statistics):
         return
     yield "no claims under an objective", registered.claims, not registered.claims
     yield "no order of worth under an objective", registered.policy, isinstance(registered.policy.order, UnsetType)
