@@ -52,11 +52,11 @@ def test_latency_and_energy_pick_different_kernels(ledgers: dict[str, Path]) -> 
 
 def test_what_each_verdict_was(ledgers: dict[str, Path]) -> None:
     beyond = "interval beyond margin"
-    by_latency = verdicts(cell_events(ledgers["latency"], "on"))
-    assert by_latency[0] == ("uncoalesced", "FASTER", beyond)
-    by_energy = verdicts(cell_events(ledgers["energy"], "on"))
-    assert by_energy[0] == ("uncoalesced", "SLOWER", beyond)  # 74 mJ against 60
-    assert ("fp32_no_tensorcore", "FASTER", beyond) in by_energy
+    by_latency, by_energy = (verdicts(cell_events(ledgers[by], "on")) for by in ("latency", "energy"))
+    assert by_latency[0] == ("fp32_no_tensorcore", "SLOWER", beyond)  # 330 us against 300
+    assert by_energy[0] == ("fp32_no_tensorcore", "FASTER", beyond)  # 39.6 mJ against 60
+    assert ("uncoalesced", "FASTER", beyond) in by_latency  # 82 us
+    assert ("uncoalesced", "SLOWER", beyond) in by_energy  # 74 mJ
 
 
 @pytest.mark.parametrize("by", BY)
@@ -83,7 +83,7 @@ def test_heat_at_one_rate(ledgers: dict[str, Path]) -> None:
     won = next(e for e in rounds if e.verdict == "FASTER")
     assert won.rule == "fp32_no_tensorcore" and won.interval is not None
     assert won.interval.median == pytest.approx(150.0 / 104.7, rel=3e-3)
-    assert rounds[0].rule == "uncoalesced" and rounds[0].verdict == "SLOWER"
+    assert ("uncoalesced", "SLOWER") in {(e.rule, e.verdict) for e in rounds}
 
 
 def test_what_is_registered(ledgers: dict[str, Path]) -> None:
