@@ -145,7 +145,15 @@ class Bout:
     # --- times ------------------------------------------------------------------------------------------------------
 
     def compare(
-        self, subject: Subject, purpose: str, left: str, right: str, blocks: int, first: int, limit_s: float
+        self,
+        subject: Subject,
+        purpose: str,
+        left: str,
+        right: str,
+        blocks: int,
+        first: int,
+        limit_s: float,
+        energy: bool = False,
     ) -> Observation:
         """The `samples` artifact; each block has inputs of its own, two draws, and every output is compared afterwards."""
         worker = self.arms.alone({left, right})
@@ -159,7 +167,13 @@ class Bout:
                 count = len(staged.draws) // 2
                 last = done + count == blocks
                 request = Compare(
-                    left=left, right=right, staged=staged, first=first + done, before=done == 0, after=last
+                    left=left,
+                    right=right,
+                    staged=staged,
+                    first=first + done,
+                    before=done == 0,
+                    after=last,
+                    energy=energy,
                 )
                 reply = _ok(worker.ask(request, limit_s))
                 part: Row = msgspec.json.decode(reply.artifacts["samples"])
