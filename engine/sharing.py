@@ -156,7 +156,7 @@ def ends_there(samples: shapes.Samples, statistics: Statistics, judge: Judge | N
     if judge is None:
         return have == statistics.blocks
     looks = (statistics.blocks,) if statistics.looks is UNSET else statistics.looks
-    earlier = (samples.first(look) for look in looks if look < have)
+    earlier = (samples.until(look) for look in looks if look < have)
     if any(is_final(judge(part)) for part in earlier):
         return False
     return have in looks and (have == statistics.blocks or is_final(judge(samples)))

@@ -93,7 +93,7 @@ class Samples(Artifact, frozen=True):
         if self.energy is not None and len(self.energy) != len(self.blocks):
             raise ValueError(f"expected energies of {len(self.blocks)} blocks, found {len(self.energy)}")
 
-    def first(self, blocks: int) -> Samples:
+    def until(self, blocks: int) -> Samples:
         """The samples as they were after so many blocks."""
         energy = None if self.energy is None else self.energy[:blocks]
         return msgspec.structs.replace(self, blocks=self.blocks[:blocks], energy=energy)

@@ -75,9 +75,9 @@ def test_what_the_words_register(tmp_path: Path) -> None:
     assert objective_of("energy", None, None) == Objective(by="energy", bound=2.0)
     assert objective_of("energy", None, 1.25) == Objective(by="energy", bound=1.25)
     heat = Heat(calls_per_s=2000.0, idle_w=75.0, stages=(Stage(k_per_w=0.05, tau_s=2.0),))
-    found = objective_of("thermal", tmp_path / "heat.toml", None)
-    assert found == Objective(by="thermal", bound=3.0, heat=heat)
-    assert objective_of("thermal", tmp_path / "heat.toml", 1.5) == replace(found, bound=1.5)  # type: ignore[type-var]
+    due = Objective(by="thermal", bound=3.0, heat=heat)
+    assert objective_of("thermal", tmp_path / "heat.toml", None) == due
+    assert objective_of("thermal", tmp_path / "heat.toml", 1.5) == replace(due, bound=1.5)
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ class BoundedForge(Forge):
             outputs = whole.outputs
             if outputs is not None and number < statistics.blocks:
                 outputs = replace(outputs, pairs=outputs.pairs[: 2 * number], ends=outputs.ends[:1])
-            seen = replace(whole.first(number), outputs=outputs)
+            seen = replace(whole.until(number), outputs=outputs)
             if is_final(self.judgement(cell, "passed", False, seen, floor)):
                 break
         return self.world.keep_json(seen), seen

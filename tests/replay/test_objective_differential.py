@@ -128,7 +128,7 @@ _TIMES = (
     (125_000, 100_000, 100_000, 125_000),
     (200_000, 100_000, 150_000, 200_000),  # 1.6
 )
-_SEEN = tuple(
+_SEEN: tuple[dict[str, Any], ...] = tuple(
     dict(zip(("alone", "fastest", "wall_a", "wall_b", "active"), row, strict=True))
     for row in (
         (160_000, 160_000, 300_000.0, 300_000.0, 200_000.0),
