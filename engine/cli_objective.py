@@ -49,7 +49,10 @@ def objective_command(ledger: pathlib.Path, objective: str, path: pathlib.Path |
         raise click.ClickException(str(error)) from error
     found = [choice for view in fold(records).values() for choice in choices(view, thermal)]
     if not found:
-        console.print("no kernel with a measured energy: its extra is measured where a live rule asks for its signals")
+        console.print(
+            "no kernel with a measured energy: its extra is measured where a live rule asks for its signals (a run by energy or heat has "
+            "those of pairs: gpusolver report)"
+        )
         return
     console.print(_kernels(found))
     for choice in found:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from gpusolver.__main__ import main
+from gpusolver.engine import cli
 from gpusolver.engine.recorded import RecordedExecutor
 from gpusolver.engine.registration import POLICY, STATISTICS
 from gpusolver.engine.run import Run
@@ -146,6 +149,21 @@ def test_a_recording_answers_by_its_own_objective(ledgers: dict[str, Path], tmp_
         executor.close()
     assert winner(again) == winner(ledgers["energy"])
     assert not verify(again, True, origin=ledgers["energy"]).findings
+
+
+def test_from_the_words_to_the_verifier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`run --objective energy`, then `replay --verify`: both say what was decided by."""
+    monkeypatch.setattr(cli, "open_executor", lambda *_: MeteredExecutor())
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner(env={"COLUMNS": "400"})
+    words = ["--problems", "kb_matmul_scalar", "--rounds", "4", "--objective", "energy", "--latency-bound", "1.5"]
+    played = runner.invoke(main, ["run", *words, "--ledger", "frugal.db"])
+    assert played.exit_code == 0, played.output
+    assert "verdicts by energy" in played.output and "in at most 1.5 times the time" in played.output
+    assert registered(tmp_path / "frugal.db").statistics.objective == Objective(by="energy", bound=1.5)
+    replayed = runner.invoke(main, ["replay", "frugal.db", "--verify"])
+    assert replayed.exit_code == 0, replayed.output
+    assert "findings: none" in replayed.output and "run1: verdicts by energy" in replayed.output
 
 
 def _play_recorded(path: Path, executor: RecordedExecutor, objective: Objective) -> None:

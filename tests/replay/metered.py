@@ -37,12 +37,18 @@ HOT_LIES = LIES | {"behind": "too slow for the call rate"}
 class MeteredWorld(BoundedWorld):
     """Scalar kernels draw 300 W (300 us: 90 mJ a call), tiles 600 W (90 us: 54 mJ), in TF32 1600 W (45 us: 72 mJ)."""
 
+    def __init__(self, lie: str = "", seed: int = 1, tiles_w: int = 600, noise: int = 1000) -> None:
+        """`tiles_w`: what tiles draw; batches stray by one part in `noise`."""
+        super().__init__(lie)
+        self._random.seed(seed)
+        self._tiles_w, self._noise = tiles_w, noise
+
     def watts(self, text: str) -> int:
         if "dot(" not in text:
             return 300
         if self.lies(text, "sluggish", "behind"):
             return 80
-        return 1600 if "tf32" in text else 600
+        return 1600 if "tf32" in text else self._tiles_w
 
     def true_ns(self, text: str) -> int:
         return 700_000 if self.lies(text, "sluggish") else super().true_ns(text)
@@ -62,9 +68,8 @@ class MeteredWorld(BoundedWorld):
         us = 510 if self.lies(text, "behind") else self.true_ns(text) / 1000
         calls = round(BATCH_MS * 1000 / us) * (1000 if self.lies(text, "lazy") else 1)
         drawn = self.watts(text) * BATCH_MS
-        return shapes.Batch(
-            millijoules=drawn + self._random.randint(-drawn // 1000, drawn // 1000), calls=calls, milliseconds=BATCH_MS
-        )
+        stray = self._random.randint(-drawn // self._noise, drawn // self._noise)
+        return shapes.Batch(millijoules=drawn + stray, calls=calls, milliseconds=BATCH_MS)
 
 
 class MeteredForge(BoundedForge):
@@ -79,9 +84,13 @@ class MeteredForge(BoundedForge):
 
 
 def forge_metered(
-    path: Path, objective: Objective = ENERGY, lie: str = "", looks: tuple[int, ...] | None = None
+    path: Path,
+    objective: Objective = ENERGY,
+    lie: str = "",
+    looks: tuple[int, ...] | None = None,
+    world: MeteredWorld | None = None,
 ) -> Path:
     """A whole ledger with an objective at `path`."""
     with LedgerWriter(path, clock=lambda: "2026-01-01T00:00:00.000Z") as ledger:
-        MeteredForge(ledger, MeteredWorld(lie), objective, looks).all()
+        MeteredForge(ledger, world or MeteredWorld(lie), objective, looks).all()
     return path

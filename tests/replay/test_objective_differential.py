@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import types
 from collections.abc import Iterator
 from itertools import product
@@ -23,7 +24,7 @@ from gpusolver.replay import artifacts as read
 from gpusolver.replay import bounds, objective, statistic
 from gpusolver.replay.verify import verify
 
-from .metered import ENERGY, THERMAL, forge_metered
+from .metered import ENERGY, HOT_LIES, THERMAL, MeteredWorld, forge_metered
 from .test_mutations import Mutant, mutants, planted
 from .world import CHIP, PROBLEM
 
@@ -95,6 +96,30 @@ def test_energies_by_hand() -> None:
     ours = written([((400, 3, 1), (100, 4, 1), (400, 6, 1), (200, 2, 1))])
     assert energies.objective_ratios(ours, ENERGY) == [2.4]
     assert objective.ratios(reading(ours).energy, ENERGY) == (2.4,)
+
+
+WORLDS = st.builds(
+    MeteredWorld,
+    st.sampled_from(("", *HOT_LIES)), st.integers(0, 10**6), st.sampled_from((100, 600, 990, 1010, 3000)), st.sampled_from((3, 50, 1000)),
+)  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    WORLDS,
+    st.sampled_from((ENERGY, THERMAL)),
+    st.sampled_from((1.0, 2.0, 100.0)),
+    st.sampled_from((None, (8,), (6, 8), (4, 6, 8))),
+)
+def test_generated_runs_are_clean(
+    world: MeteredWorld, wanted: Objective, bound: float, looks: tuple[int, ...] | None
+) -> None:
+    """Powers about those at which tiles win or lose, meters from quiet to loud, every lie: no value of any run that the sides disagree on."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = forge_metered(Path(folder) / "ledger.db", replace(wanted, bound=bound), looks=looks, world=world)
+        told = {f.kind for f in verify(path, True).findings}
+    # A candidate that wins at an early look, and whose outputs are wrong later, is found in the comparisons after the rounds.
+    assert told <= ({"head to head"} if world.lie == "wrong pair" else set())
 
 
 # --- at the bounds, and with mutations ---
