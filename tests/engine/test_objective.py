@@ -20,8 +20,8 @@ from gpusolver.events.reader import LedgerReader
 from gpusolver.events.writer import LedgerWriter
 from gpusolver.replay.verify import verify
 
-from .metered import ENERGY, THERMAL, MeteredExecutor
-from .support import TF32_LINE, assert_verifies, cell_events, ignore, only, play, request, stored, verdicts
+from .metered import ENERGY, THERMAL, MeteredExecutor, frugal_story, watts
+from .support import TF32_LINE, Kernel, assert_verifies, cell_events, ignore, only, play, request, stored, verdicts
 
 BY = {"latency": UNSET, "energy": ENERGY, "thermal": THERMAL}
 
@@ -113,9 +113,26 @@ def test_a_slower_kernel_within_the_bound_only(tmp_path: Path) -> None:
     assert_verifies(path)
 
 
+@pytest.mark.parametrize(("ns", "won"), [(344_000, True), (346_500, False)])
+def test_frugal_kernels_do_not_drift_away_from_the_fastest(tmp_path: Path, ns: int, won: bool) -> None:
+    """Bound 1.15: 330 us after 300 us win, and then tiles of 346.5 us, which is 1.05 times 330 but 1.155 times 300, do not."""
+
+    def slow_tiles(text: str) -> Kernel:
+        return replace(frugal_story(text), ns=ns) if "tl.dot(" in text else frugal_story(text)
+
+    path = tmp_path / "drift.db"
+    executor = MeteredExecutor(slow_tiles, lambda text: 50 if "tl.dot(" in text else watts(text))
+    play(path, executor, replace(request("on", rounds=9), objective=replace(ENERGY, bound=1.15)))
+    seen = verdicts(cell_events(path, "on"))
+    assert seen[0] == ("fp32_no_tensorcore", "FASTER", "interval beyond margin")
+    due = ("FASTER", "interval beyond margin") if won else ("AMBIGUOUS", "over the latency bound")
+    assert ("uncoalesced", *due) in seen
+    assert_verifies(path)
+
+
 def test_a_kernel_that_cannot_keep_up_with_the_rate(tmp_path: Path) -> None:
     """3,200 calls a second leave 312.5 us: 330 us are too long, however cool."""
-    assert isinstance(THERMAL.heat, object) and not isinstance(THERMAL.heat, UnsetType)
+    assert not isinstance(THERMAL.heat, UnsetType)
     path = tmp_path / "rate.db"
     hurried = replace(THERMAL, heat=replace(THERMAL.heat, calls_per_s=3200.0))
     play(path, MeteredExecutor(), replace(request("on", rounds=9), objective=hurried))
