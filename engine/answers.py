@@ -53,7 +53,10 @@ def refusal(request: Message, reply: Reply) -> str:
             case Compare():
                 shapes.decode(shapes.Samples, reply.artifacts["samples"])
                 part = shapes.decode(Part, reply.artifacts["samples"])
-                return _counted("blocks", len(request.staged.draws) // 2, len(part.blocks))
+                metered = 0 if part.energy is None else len(part.energy)
+                return _counted("blocks", len(request.staged.draws) // 2, len(part.blocks)) or _counted(
+                    "blocks of energies", len(part.blocks) if request.energy else 0, metered
+                )
             case Sweep():
                 taken = shapes.decode(shapes.Sweep, reply.artifacts["sweep"]).samples
                 each = {len(times) for times in taken if times is not None} - {len(request.staged.draws)}

@@ -6,6 +6,7 @@ import pathlib
 from typing import Any
 
 import click
+from msgspec import UNSET
 from msgspec.structs import replace
 from rich.console import Console
 
@@ -32,6 +33,10 @@ def ablate_command(against: str, **words: Any) -> None:
     """
     asked = Words(**words)
     try:
+        if asked.objective != "latency":
+            raise BadInput(
+                f"--objective {asked.objective}: expected latency, for arms are compared by time. Use gpusolver run, and gpusolver report."
+            )
         if asked.named or asked.resume:
             play_request(replace(asked, arms=_without_oracle(asked.arms)))
         elif not asked.ledger.exists():
@@ -54,6 +59,11 @@ def contests_of(ledger: pathlib.Path) -> tuple[Contest, ...]:
         records = [(stored.stream, stored.event) for stored in reader.recorded()]
         found: list[Contest] = []
         for run, view in fold(records).items():
+            if view.registration is not None and view.registration.statistics.objective is not UNSET:
+                raise BadInput(
+                    f"{ledger}: expected runs whose verdicts are by latency, found an objective in {run}. Arms are compared by time: "
+                    "gpusolver report has their head-to-heads."
+                )
             own = [event for stream, event in records if stream.startswith(f"{run}/")]
             found += contests(view, round_seconds(run, own, reader.artifact))
     return tuple(found)

@@ -8,15 +8,23 @@ from typing import cast, get_args
 
 import click
 import msgspec
+from msgspec import UNSET, UnsetType
 from rich.console import Console
 
 from ..events.errors import BadInput, GpuSolverError
+from ..events.model import Heat
+from ..events.model import Objective as Registered
+from ..events.model import Stage as RegisteredStage
 from ..events.reader import LedgerReader
 from ..projections.objectives import Choice, Objective, Thermal, choices
 from ..projections.runs import fold
 from .report import place, table
 from .rules import read_text
 
+LEAST, MOST, MOST_STAGES = 1e-6, 1e7, 16
+"""What replay/FORMAT.md lets a run register: between these a rise loses no digits."""
+LATENCY_BOUND = 2.0
+"""How many times the time of the fastest incumbent a frugal kernel may take, where nothing else is said: as in thermal.toml."""
 _TITLE = """Kernels with a measured energy, fastest first: cold latency, energy and power of warm calls, peak rise over the ambient
 at one call rate (- : too slow for the rate or the latency bound); * = best by that measure"""
 _COLUMNS: tuple[tuple[Objective, str, str], ...] = (
@@ -41,7 +49,10 @@ def objective_command(ledger: pathlib.Path, objective: str, path: pathlib.Path |
         raise click.ClickException(str(error)) from error
     found = [choice for view in fold(records).values() for choice in choices(view, thermal)]
     if not found:
-        console.print("no kernel with a measured energy: its extra is measured where a live rule asks for its signals")
+        console.print(
+            "no kernel with a measured energy: its extra is measured where a live rule asks for its signals (a run by energy or heat has "
+            "those of pairs: gpusolver report)"
+        )
         return
     console.print(_kernels(found))
     for choice in found:
@@ -60,6 +71,37 @@ def thermal_of(path: pathlib.Path | None) -> Thermal:
         return msgspec.toml.decode(text, type=Thermal)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise BadInput(f"--thermal {path}: expected load, bound, idle_w and stages; found {error}") from error
+
+
+def objective_of(word: str, path: pathlib.Path | None, bound: float | None) -> Registered | UnsetType:
+    """What a run that decides by `word` registers; BadInput where its parameters are not given, or given for another objective."""
+    if word != "thermal" and path is not None:
+        raise BadInput(f"--thermal {path}: belongs to --objective thermal, found --objective {word}")
+    if word == "latency":
+        if bound is not None:
+            raise BadInput(f"--latency-bound {bound:g}: belongs to --objective energy or thermal, found latency")
+        return UNSET
+    if word == "energy":
+        return Registered(by="energy", bound=LATENCY_BOUND if bound is None else bound)
+    if path is None:
+        raise BadInput(
+            "--objective thermal: expected --thermal FILE with calls_per_s, load, bound, idle_w and stages of your device; the packaged "
+            "thermal.toml is an example of its form"
+        )
+    given = thermal_of(path)
+    if given.calls_per_s is None:
+        raise BadInput(
+            f"--thermal {path}: expected calls_per_s, the fixed rate that kernels are compared at; found none"
+        )
+    numbers = (given.calls_per_s, *(x for stage in given.stages for x in (stage.k_per_w, stage.tau_s)))
+    if not all(LEAST <= x <= MOST for x in numbers) or given.idle_w > MOST or len(given.stages) > MOST_STAGES:
+        raise BadInput(
+            f"--thermal {path}: expected calls_per_s, k_per_w and tau_s from {LEAST:g} to {MOST:g}, idle_w to {MOST:g}, and at most "
+            f"{MOST_STAGES} stages; found {given}"
+        )
+    stages = tuple(RegisteredStage(k_per_w=stage.k_per_w, tau_s=stage.tau_s) for stage in given.stages)
+    heat = Heat(calls_per_s=given.calls_per_s, idle_w=given.idle_w, stages=stages)
+    return Registered(by="thermal", bound=given.bound if bound is None else bound, heat=heat)
 
 
 def disagreement(found: list[Choice]) -> str:

@@ -154,6 +154,8 @@ class Examination:
             )
             for pair in request.pairs
         )
+        if self._request.statistics.objective is not UNSET:
+            raise BadInput("statistics: an examination compares times, found an objective; leave it out")
         event = ExaminationRegistered(
             run=run,
             seed=request.seed,

@@ -22,12 +22,16 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """Which measurement, for which cell. `purpose` (profile, floor, final:<comparison>, ...) tells apart measurements of the same ordered pair of kernels."""
+    """Which measurement, for which cell. `purpose` (profile, floor, final:<comparison>, ...) tells apart measurements of the same ordered pair of kernels.
+
+    `energy`: samples of a pair carry the energies of their blocks.
+    """
 
     cell: Cell
     problem: Problem
     purpose: str
     seed: int = 0
+    energy: bool = False
 
 
 class Executor(Protocol):

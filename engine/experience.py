@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET
 
 from ..events.errors import BadInput
-from ..events.model import Event, Experience, Proposing, Rule, RuleSeeded
+from ..events.model import Event, Experience, Proposing, Rule, RuleSeeded, RunRegistered
 from ..events.reader import LedgerReader
 from ..projections.experience import Trial, carried, inherited, tables, trials
 from ..projections.proposing import admitted, proposals
@@ -31,6 +32,12 @@ def learnt(words: str, run: str, seed: int, proposing: Proposing | None) -> Lear
     with LedgerReader(path) as reader:
         events, head = reader.head()
         records = [(stored.stream, stored.event) for stored in reader.recorded()]
+    other = [e.run for _, e in records if isinstance(e, RunRegistered) and e.statistics.objective is not UNSET]
+    if other:
+        raise BadInput(
+            f"--rules {words}: expected a ledger whose verdicts are by latency, found {other[0]} with another objective. "
+            "What draws less teaches nothing about what is faster."
+        )
     found = tables(records)
     if not found:
         raise BadInput(

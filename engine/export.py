@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ..events.errors import BadInput
 from ..events.model import Cell, ProblemDeclared, RoundJudged, cell_stream
@@ -23,6 +24,9 @@ _DENOMINATORS = {
     "versus:eager_tf32": "PyTorch eager in TF32",
     "versus:compile_tf32": "torch.compile in TF32",
 }
+
+
+_WORDS = {"": "speed-up    ", ", by energy": "less energy ", ", by thermal": "less heat   "}
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,13 +159,20 @@ def _sizes(problem: ProblemDeclared) -> str:
 def _verdict(winner: Winner) -> Iterator[str]:
     judged = winner.won
     if judged is None or judged.interval is None:
-        yield "verdict     none: this is the starting kernel, and nothing faster was found"
+        yield "verdict     none: this is the starting kernel, and nothing better was found"
         return
     seen = judged.interval
     yield (
         f"verdict     round {judged.round}, rule {judged.rule}: {judged.verdict}, {seen.median:.3f}x the incumbent of that round "
-        f"(interval {seen.lower:.3f} to {seen.upper:.3f}, {seen.blocks} blocks)"
+        f"(interval {seen.lower:.3f} to {seen.upper:.3f}, {seen.blocks} blocks{_by(winner)})"
     )
+
+
+def _by(winner: Winner) -> str:
+    """What the ratios are about, where it is not time."""
+    registered = winner.view.registration
+    objective = UNSET if registered is None else registered.statistics.objective
+    return "" if isinstance(objective, UnsetType) else f", by {objective.by}"
 
 
 def _ratios(winner: Winner) -> Iterator[str]:
@@ -175,4 +186,4 @@ def _ratios(winner: Winner) -> Iterator[str]:
         if not same or ratio is None or seen.comparison not in _DENOMINATORS:
             continue
         if seen.right == winner.source:
-            yield f"speed-up    {ratio[0]:.3f}x over {_DENOMINATORS[seen.comparison]} (at least {ratio[1]:.3f}x)"
+            yield f"{_WORDS[_by(winner)]}{ratio[0]:.3f}x over {_DENOMINATORS[seen.comparison]} (at least {ratio[1]:.3f}x)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from ..events.errors import BadInput
@@ -104,9 +105,9 @@ class Finals:
             problem=group.problem, contract=group.contract, pool=group.pool, arm="on", repetition=group.repetition
         )
         purpose = f"final:{pair.comparison}"
-        question = Question(
-            cell=cell, problem=problem, purpose=purpose, seed=gate_seed(self._registration.seed, name, 1)
-        )
+        energy = self._registration.statistics.objective is not UNSET
+        seed = gate_seed(self._registration.seed, name, 1)
+        question = Question(cell=cell, problem=problem, purpose=purpose, seed=seed, energy=energy)
         return self._executor.compare(question, left, right, self._registration.statistics.blocks)
 
     def _text(self, group: Group, problem: Problem, side: Side) -> str | None:

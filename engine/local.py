@@ -8,18 +8,20 @@ import pathlib
 import tempfile
 from collections.abc import Sequence
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from ..events.errors import ToolFailed
+from ..events.errors import BadInput, ToolFailed
 from ..events.model import Event, Origin, Policy, RunRegistered, Statistics
 from ..profilers.metrics import CHIPS
 from .executor import Observation, Question
 from .refereed import Bout, Fault, observed
 from .worker import ncu_batch
-from .worker.protocol import Calibrate, Count, Extra, Message, Subject
+from .worker.protocol import Calibrate, Count, Extra, FindMeter, Message, Subject
 
 LIMITS_S = {"calibrate": 120.0, "gate": 180.0, "compare": 120.0, "sweep": 300.0, "count": 60.0, "extra": 120.0}
 NCU_START_S, NCU_EACH_S = 60.0, 40.0
+METERED_S = 8.0
+"""Four windows a block, of a second and a half at most, and what lies between them."""
 SWEEP_SAMPLES = 21
 
 
@@ -50,7 +52,18 @@ class LocalExecutor:
         return self._bout.arms.pid
 
     def check(self, registration: RunRegistered) -> None:
-        """Whatever can be registered can be measured."""
+        """Whatever can be registered can be measured, but for energies where there is no meter: BadInput."""
+        objective = registration.statistics.objective
+        if isinstance(objective, UnsetType):
+            return
+        try:
+            self._bout.referee(FindMeter())
+        except Fault as fault:
+            said = (fault.reply.text.strip().splitlines() or [""])[-1]
+            raise BadInput(
+                f"--objective {objective.by}: expected a device whose energy can be read (NVML, pip install nvidia-ml-py), found {said}. "
+                "Leave --objective out to decide by latency."
+            ) from fault
 
     def calibrate(self) -> Observation:
         """Ceilings of the device, by the referee: no candidate may have touched the process that finds them."""
@@ -75,7 +88,9 @@ class LocalExecutor:
     def compare(self, question: Question, left: str, right: str, blocks: int, first: int = 0) -> Observation:
         """ABBA samples of two sources; each block has inputs of its own."""
         subject, limit_s = self._subject(question), self._limits["compare"]
-        return self._bout.compare(subject, question.purpose, left, right, blocks, first, limit_s)
+        if question.energy:
+            limit_s += METERED_S * blocks
+        return self._bout.compare(subject, question.purpose, left, right, blocks, first, limit_s, question.energy)
 
     def sweep(self, question: Question, template: str, sources: tuple[str, ...]) -> Observation:
         """Samples of every configuration, taken in turn."""

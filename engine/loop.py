@@ -171,10 +171,10 @@ class CellLoop:
         gated = self._bench.gate(draft, round_, attempt, text)
         inert, samples, fault, busy = False, None, "not measured", None
         incumbent_wall, alone = self._standing()
-        walls = (incumbent_wall, per_call(gated.report))
+        walls, fastest = (incumbent_wall, per_call(gated.report)), min(self._alone().values(), default=None)
 
         def judged(seen: shapes.Samples) -> Judgement:
-            return self._judge(seen, Witnesses(alone=alone, walls=walls, busy=busy))
+            return self._judge(seen, Witnesses(alone=alone, fastest=fastest, walls=walls, busy=busy))
 
         if gated.outcome == "passed" and gated.launches is not None:
             mine = shapes.decode(shapes.Launches, draft.artifacts[gated.launches][0])
@@ -189,9 +189,14 @@ class CellLoop:
 
     def _standing(self) -> tuple[float | None, float | None]:
         """(wall-clock ns a call, ns alone) of the incumbent, by its own gate and its own noise floor."""
-        report, floor = self._state.reports.get(self._incumbent), self._state.alone.get(self._incumbent)
+        report = self._state.reports.get(self._incumbent)
         wall = None if report is None else per_call(shapes.decode(shapes.Report, self._ledger.artifact(report)))
-        return wall, None if floor is None else alone_ns(shapes.decode(shapes.Samples, self._ledger.artifact(floor)))
+        return wall, self._alone().get(self._incumbent)
+
+    def _alone(self) -> dict[str, int]:
+        """By source: ns alone of every incumbent so far."""
+        floors = self._state.alone.items()
+        return {source: alone_ns(shapes.decode(shapes.Samples, self._ledger.artifact(name))) for source, name in floors}
 
     def _judge(
         self,

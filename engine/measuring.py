@@ -85,7 +85,8 @@ class Bench:
 
     def question(self, purpose: str, source: str = "", attempt: int = 1) -> Question:
         """A measurement of this cell."""
-        return question(self._plan.cell, self._problem, purpose, self._seed, source, attempt)
+        asked = question(self._plan.cell, self._problem, purpose, self._seed, source, attempt)
+        return msgspec.structs.replace(asked, energy=self._plan.statistics.objective is not UNSET)
 
     def gate(self, draft: Draft, round_: int, attempt: int, text: str) -> Gated:
         """Record the gate's outcome on a source."""
@@ -191,7 +192,7 @@ class Bench:
         """Record the A/A noise floor that samples of a source against itself give."""
         seen = None if timed.samples is None else interval(timed.samples, self._plan.statistics)
         if seen is None:
-            raise Interrupted(f"noise floor: {timed.fault or 'too few blocks for an interval'}")
+            raise Interrupted(f"noise floor: {timed.fault or 'too few blocks (or no energies) for an interval'}")
         event = NoiseFloorMeasured(
             cell=self._plan.cell,
             round=round_,

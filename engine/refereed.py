@@ -147,7 +147,15 @@ class Bout:
     # --- times ------------------------------------------------------------------------------------------------------
 
     def compare(
-        self, subject: Subject, purpose: str, left: str, right: str, blocks: int, first: int, limit_s: float
+        self,
+        subject: Subject,
+        purpose: str,
+        left: str,
+        right: str,
+        blocks: int,
+        first: int,
+        limit_s: float,
+        energy: bool = False,
     ) -> Observation:
         """The `samples` artifact; each block has inputs of its own, two draws, and every output is compared afterwards."""
         worker = self.arms.alone({left, right})
@@ -161,11 +169,19 @@ class Bout:
                 count = len(staged.draws) // 2
                 last = done + count == blocks
                 request = Compare(
-                    left=left, right=right, staged=staged, first=first + done, before=done == 0, after=last
+                    left=left,
+                    right=right,
+                    staged=staged,
+                    first=first + done,
+                    before=done == 0,
+                    after=last,
+                    energy=energy,
                 )
                 reply = _ok(worker.ask(request, limit_s))
                 part: Row = msgspec.json.decode(reply.artifacts["samples"])
-                parts.append({**part, "outputs": self._compared(subject, begins=done == 0, ends=last)})
+                # Of energies the last draw of every part shows a kernel that only remembers.
+                outputs = self._compared(subject, begins=done == 0 or energy, ends=last or energy)
+                parts.append({**part, "outputs": outputs})
                 done += count
         except Fault as fault:
             return observed(fault.reply)

@@ -21,6 +21,7 @@ from ..events.model import (
     ClaimRegistered,
     Event,
     Experience,
+    Objective,
     Policy,
     ProblemDeclared,
     RuleSeeded,
@@ -51,6 +52,8 @@ LEAST_BLOCKS = 12
 the farthest block on either side: 2 * (1 + 12) / 2^12 is 0.63 %, where eleven have 2 * (1 + 11) / 2^11 = 1.17 %. With fewer it spans all blocks,
 and a single bad one makes it as wide.
 """
+METERED_BLOCKS, METERED_LOOKS = 20, (10,)
+"""Ten is the least number of blocks with an interval at a third of the tail (three looks); a block of energies takes about two seconds."""
 _ROOMS = ("engine", "events", "profilers", "projections", "problems")
 
 
@@ -59,6 +62,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     `generators` is the chain in the order of asking; the catalogue alone is what a run without a registered chain has.
     `imported` are problems of no folder here, by name. `blocks` is the number of ABBA blocks of a pair at most, else that of STATISTICS.
+    `objective`: what verdicts are by, where it is not latency.
     """
 
     problems: tuple[str, ...] = REFERENCE_BATCH
@@ -74,6 +78,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     imported: Mapping[str, Problem] = {}
     generators: tuple[str, ...] = DEFAULT
+    objective: Objective | UnsetType = UNSET
 
 
 def register(
@@ -87,6 +92,12 @@ def register(
         )
     chain = None if request.generators == DEFAULT else Chain(request.generators)
     problems = tuple(_declared(name, request, chain) for name in dict.fromkeys(request.problems))
+    # A recorded run can only ask for what was measured, and be judged as its samples were taken.
+    statistics = executor.statistics() or _statistics(request)
+    if request.objective is not UNSET and statistics.objective != request.objective:
+        raise BadInput(
+            f"--objective: expected that of the recording, {_by(statistics.objective)}, found {_by(request.objective)}"
+        )
     return RunRegistered(
         run=run,
         seed=request.seed,
@@ -95,10 +106,9 @@ def register(
         max_rounds=request.rounds,
         plan=_plan(request),
         problems=problems,
-        # A recorded run can only ask for what was measured, and be judged as its samples were taken.
-        policy=executor.policy() or (POLICY if chain is None else replace(POLICY, offers="once")),
-        statistics=executor.statistics() or _statistics(request.blocks),
-        claims=tuple(_claims(request)),
+        policy=executor.policy() or _policy(statistics, chain),
+        statistics=statistics,
+        claims=tuple(_claims(request)) if statistics.objective is UNSET else (),
         code=code_digests(),
         environment=environment(executor) | ({} if chain is None else chain.facts()),
         generators=UNSET if chain is None else chain.names,
@@ -107,12 +117,28 @@ def register(
     )
 
 
-def _statistics(blocks: int | UnsetType) -> Statistics:
-    """STATISTICS; given a number, with so many blocks at most and the looks that come before."""
-    if blocks is UNSET:
-        return STATISTICS
-    assert isinstance(STATISTICS.looks, tuple)
-    return replace(STATISTICS, blocks=blocks, looks=(*(look for look in STATISTICS.looks if look < blocks), blocks))
+def _statistics(request: RunRequest) -> Statistics:
+    """STATISTICS; given a number, with so many blocks at most and the looks that come before; fewer for energies, which take a second each."""
+    if request.objective is UNSET:
+        return STATISTICS if request.blocks is UNSET else _looking(STATISTICS, request.blocks)
+    blocks = METERED_BLOCKS if request.blocks is UNSET else request.blocks
+    return replace(_looking(STATISTICS, blocks, METERED_LOOKS), objective=request.objective)
+
+
+def _looking(statistics: Statistics, blocks: int, first: tuple[int, ...] = ()) -> Statistics:
+    assert isinstance(statistics.looks, tuple)
+    every = (*first, *statistics.looks)
+    return replace(statistics, blocks=blocks, looks=(*(look for look in every if look < blocks), blocks))
+
+
+def _policy(statistics: Statistics, chain: Chain | None) -> Policy:
+    """POLICY, a chain's sources offered once; by objectives other than latency in the order of positions, for worth is gain in time."""
+    offering = POLICY if chain is None else replace(POLICY, offers="once")
+    return offering if statistics.objective is UNSET else replace(offering, order=UNSET)
+
+
+def _by(objective: Objective | UnsetType) -> str:
+    return "latency" if isinstance(objective, UnsetType) else str(objective)
 
 
 def wanted(request: RunRequest, name: str) -> Problem:
@@ -201,8 +227,14 @@ def check_words(request: RunRequest) -> None:
     unknown = [c for c in request.contracts if c not in CONTRACTS]
     if unknown:
         raise BadInput(f"--contract: expected some of {', '.join(CONTRACTS)}; found {', '.join(unknown)}")
-    if request.blocks is not UNSET and not LEAST_BLOCKS <= request.blocks <= STATISTICS.blocks:
-        raise BadInput(f"--blocks: expected {LEAST_BLOCKS} to {STATISTICS.blocks}, found {request.blocks}")
+    least = LEAST_BLOCKS if request.objective is UNSET else METERED_LOOKS[0]
+    if request.blocks is not UNSET and not least <= request.blocks <= STATISTICS.blocks:
+        raise BadInput(f"--blocks: expected {least} to {STATISTICS.blocks}, found {request.blocks}")
+    if request.objective is not UNSET and request.rules.startswith(PREFIX):
+        raise BadInput(
+            f"--objective: expected a table of rules, found --rules {request.rules}: what was learnt there is what is faster. "
+            "Use --rules seed, full or a TOML file."
+        )
     _within_a_thousand("--rounds", request.rounds)
 
 

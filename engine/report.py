@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec import UNSET, UnsetType
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
@@ -58,6 +59,26 @@ _VERSUS_TITLE = """PyTorch over the winner of ON
 above 1 the winner is faster"""
 
 
+_LESS = {"energy": "draws less energy a call", "thermal": "heats less"}
+
+
+def better(view: RunView) -> str:
+    """What a ratio above 1 says of the right one, by the objective that the run registered."""
+    objective = UNSET if view.registration is None else view.registration.statistics.objective
+    return "is faster" if isinstance(objective, UnsetType) else _LESS[objective.by]
+
+
+def by_latency(view: RunView) -> bool:
+    """Whether the run's verdicts, and so its ratios, are about time."""
+    return view.registration is None or view.registration.statistics.objective is UNSET
+
+
+def _named(title: str, view: RunView) -> str:
+    if by_latency(view):
+        return title
+    return title.replace("cold L2", "warm calls").replace("is faster", better(view))
+
+
 def print_report(view: RunView, console: Console) -> None:
     """The run's tables; none for a run without registration."""
     if view.registration is None:
@@ -65,15 +86,15 @@ def print_report(view: RunView, console: Console) -> None:
     found = rows(view)
     console.print(_arms(found))
     console.print(_signals(view))
-    console.print(_ratios(found, _GAINS_TITLE, _GAINS))
-    console.print(_ratios(found, _VERSUS_TITLE, _VERSUS))
+    console.print(_ratios(found, _named(_GAINS_TITLE, view), _GAINS))
+    console.print(_ratios(found, _named(_VERSUS_TITLE, view), _VERSUS))
     if view.claims:
         console.print(_claims(view))
     if predictions := predicted(view):
         console.print(_predictions(predictions))
     if asked := spending(view):
         console.print(_spending(asked))
-    for best in best_kernels(view):
+    for best in best_kernels(view) if by_latency(view) else ():
         where = f"{best.problem} {best.contract}: {best.time_us:.1f} us, source {best.source[:12]}, arm {best.cell.arm} #{best.cell.repetition}"
         console.print(f"best kernel of {plain(where)}")
 
@@ -85,6 +106,12 @@ def print_ground(view: RunView, console: Console) -> None:
         console.print("no RunRegistered: these events belong to no run; gpusolver replay says what is wrong")
         return
     device = plain(registration.environment.get("device", "unknown device"))
+    objective = registration.statistics.objective
+    if not isinstance(objective, UnsetType):
+        told = f"verdicts by {objective.by}: FASTER, and a ratio above 1, says that the candidate {better(view)}"
+        console.print(
+            f"{told}, in at most {objective.bound:g} times the time of the cell's fastest incumbent", markup=False
+        )
     if registration.origin is None:
         note = ": times of the CPU stand-in measure no GPU" if registration.environment.get("uuid") is None else ""
         console.print(f"measured on: {device}{note}", markup=False)

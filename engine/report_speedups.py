@@ -7,15 +7,15 @@ from rich.console import Console
 from ..projections.ablation import rows
 from ..projections.runs import RunView
 from ..projections.speedups import Speedup, Summary, left_out, speedups, summaries
-from .report import place, plain, table
+from .report import by_latency, place, plain, table
 
 _TITLE = """Speed-up over PyTorch eager fp32 (medians, cold L2; all measured against one winner in this run)
 best = largest of eager and the baselines; a run with the contract fp32-strict has no TF32"""
 
 
 def print_speedups(view: RunView, console: Console) -> None:
-    """Nothing for a run of one problem: its head-to-heads say as much."""
-    found = speedups(rows(view))
+    """Nothing for a run of one problem: its head-to-heads say as much; nor for one whose ratios are about energy or heat."""
+    found = speedups(rows(view)) if by_latency(view) else ()
     if len({each.group.problem for each in found}) < 2:
         return
     names = list(dict.fromkeys(name for each in found for name in each.baselines))

@@ -33,7 +33,8 @@ def reproduction(
     found = statements(((row.seq, row.stream, row.event) for row in told), kinds)
     if not found.stated:
         raise BadInput(
-            f"{first.path}: expected a ledger with {', '.join(kinds)} that rest on a measured pair, found none to reproduce"
+            f"{first.path}: expected a ledger with {', '.join(kinds)} that rest on a measured pair, found none to reproduce "
+            "(a run by another objective than latency states no speeds)"
         )
     problems = {pair.problem.name: _installed(first, pair) for pair in found.pairs.values()}
     subjects = {

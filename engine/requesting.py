@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ..events.errors import BadInput
 from ..problems.contract import load
 from ..problems.imported import KERNELBENCH
+from .cli_objective import objective_of
 from .devices import DEVICES, all_problems
 from .generators.registry import DEFAULT
 from .generators.registry import NAMES as GENERATORS
@@ -46,6 +47,9 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     resume: bool
     blocks: int | None
     seed: int
+    objective: str
+    thermal: pathlib.Path | None
+    latency_bound: float | None
 
     @property
     def named(self) -> bool:
@@ -89,6 +93,11 @@ def _options(arms: str, problems: str) -> tuple[Callable[[Command], Command], ..
         click.option("--kernelbench", type=folder, help="A KernelBench clone."),
         click.option("--resume", is_flag=True, help="Go on with the ledger's unfinished run."),
         click.option("--blocks", type=int, show_default=str(STATISTICS.blocks), help="ABBA blocks of a pair at most."),
+        click.option("--objective", type=click.Choice(["latency", "energy", "thermal"]), default="latency", show_default=True,
+                     help="What the loop decides by: time, energy of a call, or rise of temperature at one call rate."),
+        click.option("--thermal", type=path, help="TOML: calls_per_s, load, bound, idle_w, stages."),
+        click.option("--latency-bound", type=click.FloatRange(1, 1000), show_default="2; thermal: its file's",
+                     help="Times the fastest incumbent's time that a frugal kernel may take."),
         click.option("--seed", default=0, show_default=True, help="Registered seed; inputs and the random arm follow from it."),
     )
     # fmt: on
@@ -108,6 +117,7 @@ def request_of(asked: Words, otherwise: tuple[str, ...] = ()) -> RunRequest:
         share=asked.share,
         blocks=UNSET if asked.blocks is None else asked.blocks,
         seed=asked.seed,
+        objective=objective_of(asked.objective, asked.thermal, asked.latency_bound),
         generators=words(asked.generators) or DEFAULT,
     )
     if asked.resume:

@@ -20,6 +20,10 @@ def joined(first: Samples, more: Samples) -> Samples:
             whole[key] = first[key] + more[key]
     if "outputs" in first and "outputs" in more:
         whole["outputs"] = {key: first["outputs"][key] + more["outputs"][key] for key in first["outputs"]}
+    if first.get("energy") and more.get("energy"):
+        whole["energy"] = first["energy"] + more["energy"]
+    else:
+        whole.pop("energy", None)  # energies of some blocks alone are none
     return whole
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from ..events.artifacts import digest
 from ..events.model import (
@@ -157,7 +156,7 @@ def ends_there(samples: shapes.Samples, statistics: Statistics, judge: Judge | N
     if judge is None:
         return have == statistics.blocks
     looks = (statistics.blocks,) if statistics.looks is UNSET else statistics.looks
-    earlier = (replace(samples, blocks=samples.blocks[:look]) for look in looks if look < have)
+    earlier = (samples.until(look) for look in looks if look < have)
     if any(is_final(judge(part)) for part in earlier):
         return False
     return have in looks and (have == statistics.blocks or is_final(judge(samples)))

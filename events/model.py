@@ -172,12 +172,38 @@ class Bounds(Value, frozen=True):
     busy: float
 
 
+class Stage(Value, frozen=True):
+    """One stage of a Foster network: a resistance (kelvin per watt) beside a capacity, which together have a time constant."""
+
+    k_per_w: float
+    tau_s: float
+
+
+class Heat(Value, frozen=True):
+    """How a kernel heats a device: called `calls_per_s` times a second, which draws `idle_w` between calls, through `stages` in series."""
+
+    calls_per_s: float
+    idle_w: float
+    stages: tuple[Stage, ...]
+
+
+class Objective(Value, frozen=True):
+    """What verdicts are by where it is not time: energy a call, or the peak rise of `heat` (thermal, and only there), both of warm calls.
+
+    A candidate may take at most `bound` times as long as the fastest incumbent of its cell.
+    """
+
+    by: Literal["energy", "thermal"]
+    bound: float
+    heat: Heat | UnsetType = UNSET
+
+
 class Statistics(Value, frozen=True):
     """Verdict parameters, fixed beforehand: ABBA blocks, two-sided tail of the interval, margin, multiple of the floor.
 
     `looks` are the numbers of blocks, ascending and ending with `blocks`, after which a round's verdict is asked for, each at its
     share of the tail; a round ends at the first look that is not ambiguous. UNSET: one look, after `blocks`. `bounds` UNSET: a
-    FASTER stands by its interval alone.
+    FASTER stands by its interval alone. `objective` UNSET: verdicts are by latency.
     """
 
     blocks: int
@@ -187,6 +213,7 @@ class Statistics(Value, frozen=True):
     floor_multiple: float
     looks: tuple[int, ...] | UnsetType = UNSET
     bounds: Bounds | UnsetType = UNSET
+    objective: Objective | UnsetType = UNSET
 
 
 class Proposing(Value, frozen=True):
@@ -244,7 +271,9 @@ class Separation(Value, frozen=True):
 
 
 class Interval(Value, frozen=True):
-    """Order-statistic interval of the median of the paired ratios left/right; ratios above 1 say that right is faster."""
+    """Order-statistic interval of the median of the paired ratios left/right; ratios above 1 say that right is faster (or, with an
+    objective, that it draws or heats less).
+    """
 
     lower: float
     median: float

@@ -16,6 +16,8 @@ from ..events.errors import BadInput
 Nanoseconds = Annotated[int, msgspec.Meta(gt=0)]
 AtLeastOne = msgspec.Meta(min_length=1)
 Positive = Annotated[int, msgspec.Meta(gt=0)]
+# More is no reading, and so small a part of a call that no digits are left of its heat.
+Metered = Annotated[int, msgspec.Meta(gt=0, le=10**12)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 FromZero = Annotated[float, msgspec.Meta(ge=0)]
 Times = Annotated[tuple[Nanoseconds, ...], msgspec.Meta(min_length=1)]
@@ -58,10 +60,22 @@ class TimedOutputs(Artifact, frozen=True):
     ends: Annotated[tuple[tuple[OutputErrors, OutputErrors], ...], AtLeastOne]
 
 
+class Batch(Artifact, frozen=True):
+    """Warm calls back to back between two moves of an energy counter: how many, and what they took."""
+
+    millijoules: Metered
+    calls: Metered
+    milliseconds: Metered
+
+
+EnergyBlock = tuple[Batch, Batch, Batch, Batch]
+
+
 class Samples(Artifact, frozen=True):
     """Interleaved timings in ns: blocks of (a, b, b, a), A = against or left, B = source or right.
 
-    `throttled_ns` of the `wall_s` seconds that they took, the device held its clocks down for power or heat.
+    `throttled_ns` of the `wall_s` seconds that they took, the device held its clocks down for power or heat. `energy`: as many
+    blocks of batches, where they were asked for.
     """
 
     clock: str
@@ -73,6 +87,16 @@ class Samples(Artifact, frozen=True):
     throttled_ns: FromZero | None = None
     wall_s: FromZero | None = None
     outputs: TimedOutputs | None = None
+    energy: tuple[EnergyBlock, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.energy is not None and len(self.energy) != len(self.blocks):
+            raise ValueError(f"expected energies of {len(self.blocks)} blocks, found {len(self.energy)}")
+
+    def until(self, blocks: int) -> Samples:
+        """The samples as they were after so many blocks."""
+        energy = None if self.energy is None else self.energy[:blocks]
+        return msgspec.structs.replace(self, blocks=self.blocks[:blocks], energy=energy)
 
 
 class Sweep(Artifact, frozen=True):

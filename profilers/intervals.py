@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import comb
 
+from msgspec import UnsetType
+
 from ..events.errors import BadInput
 from ..events.model import Interval, Statistics
 from .artifacts import Samples
+from .energies import objective_ratios
 
 
 def lower_median(values: Sequence[int]) -> int:
@@ -43,8 +46,11 @@ def b_times(samples: Samples) -> list[int]:
 
 
 def interval(samples: Samples, statistics: Statistics) -> Interval | None:
-    """Order-statistic interval of the median ratio; None where the blocks are too few for the tail asked for."""
-    ratios = sorted(block_ratios(samples))
+    """Order-statistic interval of the median ratio, of times or by the objective; None where the blocks are too few for the tail
+    asked for, or lack the energies that the objective is about.
+    """
+    objective = statistics.objective
+    ratios = sorted(block_ratios(samples) if isinstance(objective, UnsetType) else objective_ratios(samples, objective))
     n = len(ratios)
     k = rank(n, statistics.tail_num, statistics.tail_den)
     if k == 0:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ..events.model import Chip, Credit, Interval, ProblemDeclared, Statistics, Value, Verdict
 from .artifacts import Samples
+from .energies import warm_b
 from .intervals import b_times, interval, lower_median
 from .signals import peak
 from .witnesses import Witnesses, doubt, wrong_while_timed
@@ -45,6 +46,14 @@ def physical_floor_ns(problem: ProblemDeclared, contract: str, chip: Chip) -> fl
     return max(problem.min_bytes / chip.dram_gbps, problem.flops / (top * 1000))
 
 
+def _too_many(statistics: Statistics, samples: Samples, problem: ProblemDeclared, contract: str, chip: Chip) -> bool:
+    """Whether the warm calls that an objective goes by are more than the peak allows; their bytes may have come from a cache."""
+    warm, top = warm_b(samples), peak(chip, contract)
+    if statistics.objective is UNSET or warm is None or not top:
+        return False
+    return 1_000_000 * warm[0] / warm[1] < problem.flops / (top * 1000)
+
+
 def judge(
     *,
     outcome: str,
@@ -76,14 +85,18 @@ def judge(
     verdict: Verdict = "AMBIGUOUS"
     if wrong_while_timed(statistics, samples, problem.limits[contract]):
         reason = "wrong while timed"
-    elif floor is not None and lower_median(b_times(samples)) < floor:
+    elif floor is not None and (
+        lower_median(b_times(samples)) < floor or _too_many(statistics, samples, problem, contract, chip)
+    ):
         reason = "below physical floor"
+    elif statistics.objective is not UNSET and samples.energy is None:
+        reason = "no energies"
     elif seen is None or seen.blocks < at.blocks:
         reason = "too few blocks"
     else:
         verdict, reason = _compare(seen, beyond)
         if verdict == "FASTER" and witnesses is not None and statistics.bounds is not UNSET:
-            against = doubt(statistics.bounds, samples, seen.lower, witnesses)
+            against = doubt(statistics, statistics.bounds, samples, seen.lower, witnesses)
             verdict, reason = ("AMBIGUOUS", against) if against else (verdict, reason)
     return Judgement(verdict=verdict, reason=reason, interval=seen, margin=beyond, inert=False)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from ..events.model import Bounds, Limits, Statistics, Value
+from ..events.model import Bounds, Limits, Objective, Statistics, Value
 from .artifacts import Calibration, Counters, Report, Samples, Wall
+from .energies import keeps_up
 from .gates import right
 from .intervals import b_times, lower_median
 from .metrics import CYCLES_ACTIVE
@@ -16,10 +17,12 @@ _PAIRS = 2.0
 
 class Witnesses(Value, frozen=True):
     """Times in ns. `alone`: the incumbent in a process of its own; `walls`: a call of incumbent and candidate by another process's
-    watch; `busy`: how long the SMs were active in a call of the candidate, by its counters. None = not there.
+    watch; `busy`: how long the SMs were active in a call of the candidate, by its counters; `fastest`: the least `alone` of the
+    cell's incumbents so far. None = not there.
     """
 
     alone: float | None = None
+    fastest: float | None = None
     walls: tuple[float | None, float | None] = (None, None)
     busy: float | None = None
 
@@ -54,7 +57,7 @@ def wrong_while_timed(statistics: Statistics, samples: Samples, limits: Limits) 
     return not (pairs and all(right(one, limits) for end in seen.ends for one in end))
 
 
-def doubt(bounds: Bounds, samples: Samples, lower: float, seen: Witnesses) -> str | None:
+def doubt(statistics: Statistics, bounds: Bounds, samples: Samples, lower: float, seen: Witnesses) -> str | None:
     """Why a FASTER does not stand (replay/FORMAT.md 6.1, Bounds), the first reason that applies; `lower` is the interval's bound."""
     a, b = lower_median([t for block in samples.blocks for t in (block[0], block[3])]), lower_median(b_times(samples))
     before, after = seen.walls
@@ -62,10 +65,23 @@ def doubt(bounds: Bounds, samples: Samples, lower: float, seen: Witnesses) -> st
         return "no wall clock"
     if seen.alone is not None and a > (1 + bounds.alone) * seen.alone:
         return "the incumbent was slower beside the candidate than alone"
-    if seen.alone is not None and b >= seen.alone:
-        return "not faster than the incumbent alone"
-    if after - b > max(0.0, before - a) + bounds.wall_slack_ns and before < lower * after:
+    late = after - b > max(0.0, before - a) + bounds.wall_slack_ns
+    objective = statistics.objective
+    if isinstance(objective, UnsetType):
+        if seen.alone is not None and b >= seen.alone:
+            return "not faster than the incumbent alone"
+        # The interval is one of times, so its bound is the least gain in time that the watch must show.
+        late = late and before < lower * after
+    elif seen.fastest is not None and b > objective.bound * seen.fastest:
+        return "over the latency bound"
+    if late:
         return "the wall clock does not confirm it"
     if seen.busy is not None and b < bounds.busy * seen.busy:
         return "the counters do not confirm it"
-    return None
+    return _unfit(objective, samples)
+
+
+def _unfit(objective: Objective | UnsetType, samples: Samples) -> str | None:
+    """Whether a candidate cannot be called as often as the objective asks."""
+    fits = isinstance(objective, UnsetType) or keeps_up(samples, objective)
+    return None if fits else "too slow for the call rate"

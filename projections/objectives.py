@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from math import exp
+from math import exp, inf
 from typing import Literal
 
 import msgspec
@@ -24,16 +24,21 @@ class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Thermal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How kernels are compared by heat: all at one call rate, `load` / (a warm call of the fastest kernel), and none that takes
     longer than `bound` times the fastest. Between calls the device draws `idle_w`. ValueError for what makes no sense.
+
+    `calls_per_s`, where it is given, is the rate instead: a run that decides by heat knows no fastest kernel beforehand.
     """
 
     load: float
     bound: float
     idle_w: float
     stages: tuple[Stage, ...]
+    calls_per_s: float | None = None
 
     def __post_init__(self) -> None:
-        if not (0 < self.load <= 1 <= self.bound and self.idle_w >= 0 and self.stages):
+        if not (0 < self.load <= 1 <= self.bound < inf and self.idle_w >= 0 and self.stages):
             raise ValueError("expected 0 < load <= 1, bound >= 1, idle_w >= 0 and at least one stage")
+        if self.calls_per_s is not None and not self.calls_per_s > 0:
+            raise ValueError("expected calls_per_s > 0")
         if not all(stage.k_per_w > 0 and stage.tau_s > 0 for stage in self.stages):
             raise ValueError("expected k_per_w > 0 and tau_s > 0 in every stage")
 
@@ -100,7 +105,7 @@ def _standings(measured: Mapping[str, Mapping[str, float]], thermal: Thermal) ->
         return ()
     order = sorted(measured, key=lambda source: (measured[source]["time_us"], source))
     fastest = measured[order[0]]
-    period_s = _call_s(fastest) / thermal.load
+    period_s = _call_s(fastest) / thermal.load if thermal.calls_per_s is None else 1 / thermal.calls_per_s
     return tuple(
         Standing(
             source=source,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 import msgspec
+from msgspec import UNSET
 
 from .runs import RunView
 
@@ -28,9 +29,12 @@ def predicted(view: RunView) -> tuple[PredictionRow, ...]:
     """One row for each rule that prompted a measured candidate, in the order of the table, and after several rows one over ALL.
 
     Refused rounds have no measure. An inert candidate is left out although it measures 1 by construction: it says that the
-    prescription did nothing, not what it would have been worth. Times below the physical floor, and too few blocks, measure nothing. A promise of 0 cannot be divided by, and is left out too.
+    prescription did nothing, not what it would have been worth. Times below the physical floor, and too few blocks, measure nothing, and an objective
+    other than latency no gain in time. A promise of 0 cannot be divided by, and is left out too.
     """
     pairs: dict[str, list[tuple[float, float]]] = {}
+    if view.registration is not None and view.registration.statistics.objective is not UNSET:
+        return ()
     for state in view.cells.values():
         for judged in state.rounds:
             promised = state.fired[judged.firing].predicted_gain

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from ..events.errors import BadInput
@@ -76,8 +77,16 @@ class _Reading:
         self._runs: dict[str, RunRegistered] = {}
         self._chips: dict[str, str] = {}
         self._compared: dict[str, list[HeadToHead]] = {}
+        # Runs whose medians are no speeds: an examination, which compares times, cannot ask them again.
+        self._apart: set[str] = set()
 
     def take(self, seq: int, event: Event) -> None:
+        if isinstance(event, RunRegistered) and event.statistics.objective is not UNSET:
+            self._apart.add(event.run)
+        if _run_of(event) not in self._apart:
+            self._take(seq, event)
+
+    def _take(self, seq: int, event: Event) -> None:
         match event:
             case RunRegistered():
                 self._runs[event.run] = event
@@ -160,6 +169,10 @@ class _Reading:
                 decimals=None if claim is None else claim.decimals,
             )
         )  # fmt: skip
+
+
+def _run_of(event: Event) -> str:
+    return event.firing.partition("/")[0] if isinstance(event, RoundJudged) else getattr(event, "run", "")
 
 
 def verdict_of(interval: Interval, margin: float) -> Verdict:

@@ -13,6 +13,7 @@ MOST_BLOCKS = 10_000
 # What bounds a value bounds what a forger can put in its place: no time of 0 ns, no negative error or count.
 Positive = Annotated[int, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
+Measured = Annotated[int, msgspec.Meta(gt=0, le=10**12)]
 Nanoseconds = Positive
 Timed = Annotated[tuple[Nanoseconds, ...], msgspec.Meta(min_length=1)]
 Error = Annotated[float, msgspec.Meta(ge=0)] | None
@@ -42,6 +43,17 @@ class Outputs(msgspec.Struct, frozen=True):
     ends: tuple[tuple[OutputErrors, OutputErrors], ...] = ()
 
 
+class Batch(msgspec.Struct, frozen=True):
+    """Warm calls back to back, and what they took."""
+
+    millijoules: Measured
+    calls: Measured
+    milliseconds: Measured
+
+
+Energies = tuple[tuple[Batch, Batch, Batch, Batch], ...]
+
+
 class Samples(msgspec.Struct, frozen=True):
     """ABBA blocks in integer nanoseconds: A = against or left, B = source or right."""
 
@@ -54,10 +66,13 @@ class Samples(msgspec.Struct, frozen=True):
     throttled_ns: Any = None
     wall_s: Any = None
     outputs: Outputs | None = None
+    energy: Energies | None = None
 
     def __post_init__(self) -> None:
         if len(self.blocks) > MOST_BLOCKS:
             raise ValueError(f"{len(self.blocks)} blocks, at most {MOST_BLOCKS} are read")
+        if self.energy is not None and len(self.energy) != len(self.blocks):
+            raise ValueError(f"energies of {len(self.energy)} blocks beside {len(self.blocks)} blocks of times")
         due = self.caches().get(self.clock)
         if self.unit != "ns" or due is None or due != self.cache:
             known = ", ".join(f"{clock} with cache {cache}" for clock, cache in self.caches().items())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
-from ..events.model import Bounds, Limits, Statistics
+from ..events.model import Bounds, Limits, Objective, Statistics
 from .artifacts import Counters, GateReport, OutputErrors, Samples
 from .calibration import Calibration
+from .objective import TOO_SLOW
 
 WRONG_WHILE_TIMED = "wrong while timed"
 NO_WALL = "no wall clock"
@@ -22,13 +23,15 @@ _CYCLES = "sm__cycles_active.avg"
 
 class Witnesses(msgspec.Struct, frozen=True):
     """What a round's FASTER is held against, in ns: `alone` the incumbent against itself, `wall_a` and `wall_b` a call of incumbent and
-    candidate by the watch (None: not watched), `active` the candidate's active SM cycles at the top clock (None: not counted).
+    candidate by the watch (None: not watched), `active` the candidate's active SM cycles at the top clock (None: not counted),
+    `fastest` the least of the cell's incumbents against themselves (None: not asked, as by latency).
     """
 
     alone: int
     wall_a: float | None
     wall_b: float | None
     active: float | None
+    fastest: int | None = None
 
 
 def within(errors: OutputErrors, limits: Limits, times: float = 1.0) -> bool:
@@ -79,17 +82,25 @@ def active(counters: Counters | None, calibration: Calibration) -> float | None:
     return cycles / calibration.limits.sm_clock_mhz * 1000
 
 
-def doubt(bounds: Bounds, a: int, b: int, lower: float, seen: Witnesses) -> str | None:
+def doubt(
+    bounds: Bounds, a: int, b: int, lower: float, seen: Witnesses, wanted: Objective | UnsetType = UNSET
+) -> str | None:
     """Why a FASTER does not stand, the first reason of the page; None where it does. a, b: lower medians in ns; `lower`: the interval's."""
     if seen.wall_a is None or seen.wall_b is None:
         return NO_WALL
     if a > (1 + bounds.alone) * seen.alone:
         return CROWDED
-    if b >= seen.alone:
-        return NOT_FASTER_ALONE
     unseen = seen.wall_b - b > max(0, seen.wall_a - a) + bounds.wall_slack_ns
-    if unseen and seen.wall_a < lower * seen.wall_b:
-        return WALL_DENIES
+    if isinstance(wanted, UnsetType):
+        if b >= seen.alone:
+            return NOT_FASTER_ALONE
+        if unseen and seen.wall_a < lower * seen.wall_b:
+            return WALL_DENIES
+    else:
+        if b > wanted.bound * (seen.alone if seen.fastest is None else seen.fastest):
+            return TOO_SLOW
+        if unseen:
+            return WALL_DENIES
     if seen.active is not None and b < bounds.busy * seen.active:
         return COUNTERS_DENY
     return None

@@ -101,7 +101,7 @@ class Examiner:
         samples, launches = shelf.json(event.samples, Samples), shelf.json(event.launches, Launches)
         counters = None if event.counters is None else shelf.json(event.counters, Counters)
         expect(seq, "samples", self._registered.statistics.blocks, len(samples.blocks), "blocks")
-        found = statistic.interval(samples.blocks, self._registered.statistics)
+        found = statistic.interval(samples, self._registered.statistics)
         expect(seq, "noise floor", None if found is None else statistic.noise_floor(found), event.floor, "floor")
         expect(seq, "profile", derive_signals.tier(counters, launches), event.tier, "tier")
         signals = derive_signals.signals(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ..events.model import ExaminationRegistered, PairDeclared, SubjectDeclared
 from .exam_grammar import ExamEvents
 from .findings import Findings
+from .objective import by_time
 from .registered import Demand, problem_demands, statistics_demands
 from .reproduced import demands
 from .shelf import Shelf
@@ -25,6 +26,11 @@ def check_examination(exam: ExamEvents, findings: Findings) -> None:
     named = [subject.name for subject in registered.subjects]
     for words, found, met in (
         *statistics_demands(registered.statistics),
+        (
+            "no objective: an examination compares times",
+            registered.statistics.objective,
+            by_time(registered.statistics),
+        ),
         *_names("subject", named),
         *_names("pair", [pair.name for pair in registered.pairs]),
         *(demand for subject in registered.subjects for demand in _subject(subject, rules)),

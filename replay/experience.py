@@ -22,6 +22,7 @@ from ..events.model import (
 )
 from .findings import Finding, Findings
 from .matching import COMPARE, RuleKey, highest
+from .objective import by_time
 from .proposed import Trial, derive
 from .runs import RunEvents
 from .side import Side, ended, script
@@ -74,6 +75,11 @@ def _check(run: RunEvents, seed: int, learnt: Experience, other: Side, findings:
     last = [(row.seq, row.hash) for row in other.rows()][-1:]
     if not findings.expect(run.registered[0], "experience", [(learnt.events, learnt.head)], last, "last event read"):
         return
+    for name, one in other.runs().items():
+        if one.registered is not None and not by_time(one.registered[1].statistics):
+            findings.add(
+                run.registered[0], "experience", "a ledger whose verdicts are by latency", f"objective of {name}"
+            )
     due = list(_due(run.run, seed, learnt, other))
     found = [(seq, event) for seq, event in run.learnt if isinstance(event, LEARNT)]
     for place, event in enumerate(due):

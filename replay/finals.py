@@ -180,9 +180,7 @@ class Finals:
         right = asked is None or outputs_right(samples, asked)
         outcome = _SAMPLED[0] if right else WRONG_WHILE_TIMED
         self._findings.expect(seq, "head to head", outcome, event.outcome, f"{event.comparison} outcome")
-        return (
-            statistic.interval(samples.blocks, self._run.statistics) if right else None
-        ), enough and fastest >= floor_ns
+        return (statistic.interval(samples, self._run.statistics) if right else None), enough and fastest >= floor_ns
 
     def _problem(self, event: HeadToHead) -> ProblemDeclared:
         return next(p for p in self._run.problems if p.name == event.problem)

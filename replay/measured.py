@@ -76,7 +76,7 @@ class Measured:
             if isinstance(event, (Profiled, NoiseFloorMeasured, HeadToHead)) and event.samples is not None:
                 with self._findings.derivation(seq, "samples"):
                     seen = self._shelf.json(event.samples, Samples)
-                    self._samples(seq, event, seen, {} if taken else samples, registered.statistics.blocks)
+                    self._samples(seq, event, seen, {} if taken else samples, registered.statistics)
                     self._same(seq, "clock", clocks, seen.clock)
             if isinstance(event, (TilesSwept, SourcesSwept)) and not taken:
                 with self._findings.derivation(seq, "samples"):
@@ -96,7 +96,7 @@ class Measured:
             if isinstance(event, (KernelExamined, PairCompared)) and event.samples is not None:
                 with self._findings.derivation(seq, "samples"):
                     seen = self._shelf.json(event.samples, Samples)
-                    self._samples(seq, event, seen, self._own, statistics.blocks)
+                    self._samples(seq, event, seen, self._own, statistics)
                     self._not_recorded(seq, seen)
                     self._same(seq, "clock", clocks, seen.clock)
             if isinstance(event, KernelExamined):
@@ -140,13 +140,18 @@ class Measured:
         else:
             self._once(seq, event, "origin", at, named)
 
-    def _samples(self, seq: int, event: Event, seen: Samples, named: Named, registered: int) -> None:
-        if len(seen.blocks) > registered:
-            self._findings.add(seq, "samples", f"at most the {registered} blocks registered", len(seen.blocks))
+    def _samples(self, seq: int, event: Event, seen: Samples, named: Named, registered: Statistics) -> None:
+        if len(seen.blocks) > registered.blocks:
+            self._findings.add(seq, "samples", f"at most the {registered.blocks} blocks registered", len(seen.blocks))
         if seen.outputs is not None and seen.outputs.pairs:
             due = PAIRS_A_BLOCK * len(seen.blocks)
             self._findings.expect(seq, "samples", due, len(seen.outputs.pairs), "pairs of outputs")
         self._once(seq, event, "samples", _fingerprint(seen.blocks), named)
+        if seen.energy is not None:
+            # Apart from the times: energies of one measurement beside the times of another are two measurements' worth of one.
+            self._once(seq, event, "samples", _fingerprint(seen.energy), named)
+            if isinstance(registered.objective, UnsetType):
+                self._findings.add(seq, "samples", "times alone, for verdicts are by latency", "energies")
 
     def _sweep(self, seq: int, event: Event, seen: Sweep, named: Named) -> None:
         """A sweep is measured for its round alone, whatever its configurations are."""

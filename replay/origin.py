@@ -30,6 +30,7 @@ from ..events.model import (
 from ..events.reader import LedgerReader
 from .findings import Findings
 from .integrity import scan
+from .objective import by_time
 from .reproduced import statements_of
 from .runs import is_examination
 
@@ -151,7 +152,7 @@ def stated(items: Iterable[tuple[int, Event]]) -> dict[int, Stated]:
     runs: dict[str, _Run] = {}
     found: dict[int, Stated] = {}
     for seq, event in items:
-        if isinstance(event, RunRegistered):
+        if isinstance(event, RunRegistered) and by_time(event.statistics):
             runs[event.run] = _Run(event)
         name = event.firing.split("/")[0] if isinstance(event, RoundJudged) else getattr(event, "run", "")
         said = runs[name].take(event) if name in runs else None

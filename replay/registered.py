@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from math import isfinite
+from math import inf, isfinite
 
 from msgspec import UnsetType
 
-from ..events.model import ClaimRegistered, ProblemDeclared, RunRegistered, Statistics
+from ..events.model import ClaimRegistered, Objective, ProblemDeclared, RunRegistered, Statistics
 from .artifacts import MOST_BLOCKS
 from .evolution import ARMS
 from .finals import comparisons
 from .findings import Findings
+from .objective import by_time
 from .statistic import MOST_LOOKS, PATHS
 
 _HEAD = re.compile(r"[0-9a-f]{64}")
 MOST_DECIMALS = 6
+MOST_STAGES = 16
+_LEAST, _MOST = 1e-6, 1e7
+"""Between these the page's digits are more than a rise can lose."""
 
 # A demand in words, what there is instead, and whether the demand is met.
 Demand = tuple[str, object, bool]
@@ -32,6 +36,7 @@ def check_registered(seq: int, registered: RunRegistered, findings: Findings) ->
         *_chain(registered),
         *(demand for problem in registered.problems for demand in problem_demands(problem)),
         *(demand for claim in registered.claims for demand in _claim(claim, registered)),
+        *_by_objective(registered),
     ):
         if not met:
             findings.add(seq, "registration", words, found)
@@ -102,6 +107,15 @@ def _numbers(registered: RunRegistered) -> Iterator[Demand]:
     yield "max_rounds from 1", registered.max_rounds, registered.max_rounds >= 1
 
 
+def _by_objective(registered: RunRegistered) -> Iterator[Demand]:
+    """What reads medians as speeds, or times as costs, has no place in a run whose verdicts are by something else."""
+    if by_time(registered.statistics):
+        return
+    yield "no claims under an objective", registered.claims, not registered.claims
+    yield "no order of worth under an objective", registered.policy, isinstance(registered.policy.order, UnsetType)
+    yield "no experience under an objective", registered.experience, isinstance(registered.experience, UnsetType)
+
+
 def statistics_demands(statistics: Statistics) -> Iterator[Demand]:
     """What holds of the verdict parameters of a run and of an examination."""
     yield f"statistics.blocks from 1 to {MOST_BLOCKS}", statistics, 1 <= statistics.blocks <= MOST_BLOCKS
@@ -118,6 +132,22 @@ def statistics_demands(statistics: Statistics) -> Iterator[Demand]:
         bounds = statistics.bounds
         fair = bounds.alone >= 0 and isfinite(bounds.alone) and bounds.wall_slack_ns >= 0 and 0 < bounds.busy <= 1
         yield "bounds: alone and wall_slack_ns from 0, busy over 0 and at most 1", bounds, fair
+    if not isinstance(statistics.objective, UnsetType):
+        yield from _objective(statistics, statistics.objective)
+
+
+def _objective(statistics: Statistics, wanted: Objective) -> Iterator[Demand]:
+    yield "bounds beside an objective", statistics.bounds, not isinstance(statistics.bounds, UnsetType)
+    yield "an objective's bound from 1", wanted.bound, 1 <= wanted.bound < inf
+    heated = not isinstance(wanted.heat, UnsetType)
+    yield "heat of an objective by heat, and only there", wanted, heated == (wanted.by == "thermal")
+    if isinstance(wanted.heat, UnsetType):
+        return
+    heat = wanted.heat
+    fair = _LEAST <= heat.calls_per_s <= _MOST and 0 <= heat.idle_w <= _MOST and 1 <= len(heat.stages) <= MOST_STAGES
+    yield f"calls_per_s from {_LEAST} to {_MOST}, idle_w from 0, 1 to {MOST_STAGES} stages", heat, fair
+    stages = all(_LEAST <= x <= _MOST for stage in heat.stages for x in (stage.k_per_w, stage.tau_s))
+    yield f"stages with k_per_w and tau_s from {_LEAST} to {_MOST}", heat.stages, stages
 
 
 def problem_demands(problem: ProblemDeclared) -> Iterator[Demand]:

@@ -186,9 +186,9 @@ class Checker:
         expect(seq, "noise floor", source, floor.source, "source")
         if profiled is not None and floor.round == 0:
             expect(seq, "noise floor", profiled.samples, floor.samples, "samples")
-        blocks = self._at.shelf.json(floor.samples, Samples).blocks
-        expect(seq, "noise floor", self._at.run.statistics.blocks, len(blocks), "blocks")
-        found = statistic.interval(blocks, self._at.run.statistics)
+        samples = self._at.shelf.json(floor.samples, Samples)
+        expect(seq, "noise floor", self._at.run.statistics.blocks, len(samples.blocks), "blocks")
+        found = statistic.interval(samples, self._at.run.statistics)
         expect(seq, "noise floor", found, floor.interval, "interval")
         if found is not None:
             expect(seq, "noise floor", statistic.noise_floor(found), floor.floor, "floor")
@@ -256,6 +256,7 @@ class Checker:
             statistics=statistics,
             limits=at.problem.limits.get(at.cell.contract),
             witnesses=self._witnesses(gated, profiled),
+            warm_ns=statistic.arithmetic_floor(at.problem, at.chip, at.cell.contract),
         )
 
     def _witnesses(self, gated: KernelGated, profiled: Profiled | None) -> bounds.Witnesses | None:
@@ -267,11 +268,22 @@ class Checker:
         before = state.report(state.incumbent, gated)
         counters = None if profiled.counters is None else at.shelf.json(profiled.counters, Counters)
         return bounds.Witnesses(
-            alone=statistic.lower_median(at.shelf.json(alone, Samples).right()),
+            alone=self._alone(alone),
+            fastest=self._fastest(),
             wall_a=bounds.wall(None if before is None else at.shelf.json(before, GateReport)),
             wall_b=bounds.wall(at.shelf.json(gated.report, GateReport)),
             active=bounds.active(counters, at.shelf.json(at.device.calibration, Calibration)),
         )
+
+    def _fastest(self) -> int | None:
+        """The least of what the cell's incumbents took by themselves; asked under an objective alone."""
+        if isinstance(self._at.run.statistics.objective, msgspec.UnsetType):
+            return None
+        return min(map(self._alone, self._state.alone.values()))
+
+    def _alone(self, samples: str) -> int:
+        """ns a call of a kernel against itself."""
+        return statistic.lower_median(self._at.shelf.json(samples, Samples).right())
 
     def _launches(self, source: str) -> Launches | None:
         digest = self._state.launches.get(source)

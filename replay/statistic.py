@@ -10,8 +10,9 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ..events.model import Chip, Credit, Interval, Limits, ProblemDeclared, Statistics, Verdict
-from .artifacts import Samples
+from .artifacts import Energies, Samples
 from .bounds import WRONG_WHILE_TIMED, Witnesses, asks, doubt, outputs_right, right_so_far
+from .objective import NO_ENERGIES, beyond_peak, denied, ratios
 
 FAULTS = ("worker_lost", "timeout", "request_failed", "context_lost")
 """Infrastructure faults that leave a candidate or a comparison without samples."""
@@ -49,19 +50,23 @@ def rank(n: int, tail_num: int, tail_den: int) -> int:
     return best
 
 
-def interval(blocks: Sequence[Block], statistics: Statistics) -> Interval | None:
-    """Order-statistic interval of the ratios A/B of the blocks; None where there are too few for the tail."""
-    return _interval(tuple(blocks), statistics)
+def interval(samples: Samples, statistics: Statistics) -> Interval | None:
+    """Order-statistic interval of the ratios A/B, of times or by the objective; None where the blocks are too few for the tail."""
+    return _interval(samples.blocks, samples.energy, statistics)
 
 
 @lru_cache(maxsize=1024)
-def _interval(blocks: tuple[Block, ...], statistics: Statistics) -> Interval | None:
-    ratios = sorted((a1 + a2) / (b1 + b2) for a1, b1, b2, a2 in blocks)
-    n = len(ratios)
+def _interval(blocks: tuple[Block, ...], energy: Energies | None, statistics: Statistics) -> Interval | None:
+    wanted = statistics.objective
+    if isinstance(wanted, UnsetType):
+        found = sorted((a1 + a2) / (b1 + b2) for a1, b1, b2, a2 in blocks)
+    else:
+        found = sorted(ratios(energy, wanted))
+    n = len(found)
     k = rank(n, statistics.tail_num, statistics.tail_den)
     if k == 0:
         return None
-    return Interval(lower=ratios[k - 1], median=ratios[(n + 1) // 2 - 1], upper=ratios[n - k], blocks=n, rank=k)
+    return Interval(lower=found[k - 1], median=found[(n + 1) // 2 - 1], upper=found[n - k], blocks=n, rank=k)
 
 
 def noise_floor(aa: Interval) -> float:
@@ -79,7 +84,13 @@ def physical_floor(problem: ProblemDeclared, chip: Chip, contract: str) -> float
     top = peak(chip, contract)
     if not top or not chip.dram_gbps:
         return 0.0
-    return max(problem.min_bytes / chip.dram_gbps, problem.flops / (top * 1000))
+    return max(problem.min_bytes / chip.dram_gbps, arithmetic_floor(problem, chip, contract))
+
+
+def arithmetic_floor(problem: ProblemDeclared, chip: Chip, contract: str) -> float:
+    """Time in ns that the operations alone take at the peak; 0 where that is not known."""
+    top = peak(chip, contract)
+    return problem.flops / (top * 1000) if top else 0.0
 
 
 def judge(
@@ -91,9 +102,11 @@ def judge(
     statistics: Statistics,
     right: bool = True,
     witnesses: Witnesses | None = None,
+    warm_ns: float = 0.0,
 ) -> Judgement:
-    """The verdict of a round, by the numbered list of FORMAT.md 6.1. `floor_ns` is the physical floor; `right`: whether the outputs of
-    the timed calls are, where bounds are set; `witnesses`: what a FASTER is then held against, None for a pair.
+    """The verdict of a round, by the numbered list of FORMAT.md 6.1. `floor_ns` is the physical floor, `warm_ns` that of warm calls;
+    `right`: whether the outputs of the timed calls are, where bounds are set; `witnesses`: what a FASTER is then held against, None
+    for a pair.
     """
     if outcome != "passed":
         return Judgement("AMBIGUOUS", f"gate: {outcome}")
@@ -101,11 +114,14 @@ def judge(
         return Judgement("SAME", "inert", inert=True)
     if samples is None:
         return Judgement("AMBIGUOUS", None)
-    found = interval(samples.blocks, statistics)
+    found = interval(samples, statistics)
     if not right:
         return Judgement("AMBIGUOUS", WRONG_WHILE_TIMED, interval=found, margin=margin)
-    if samples.blocks and lower_median(samples.right()) < floor_ns:
+    wanted, cold = statistics.objective, bool(samples.blocks) and lower_median(samples.right()) < floor_ns
+    if cold or beyond_peak(samples, statistics, warm_ns):
         return Judgement("AMBIGUOUS", "below physical floor", interval=found, margin=margin)
+    if not isinstance(wanted, UnsetType) and samples.energy is None:
+        return Judgement("AMBIGUOUS", NO_ENERGIES, interval=found, margin=margin)
     if found is None or len(samples.blocks) < statistics.blocks:
         return Judgement("AMBIGUOUS", TOO_FEW, interval=found, margin=margin)
     if margin is None:
@@ -113,7 +129,9 @@ def judge(
     verdict, reason = _compare(found, margin)
     if verdict == "FASTER" and witnesses is not None and not isinstance(statistics.bounds, UnsetType):
         a, b = lower_median(samples.left()), lower_median(samples.right())
-        against = doubt(statistics.bounds, a, b, found.lower, witnesses)
+        against = doubt(statistics.bounds, a, b, found.lower, witnesses, wanted)
+        if against is None and not isinstance(wanted, UnsetType):
+            against = denied(wanted, samples)
         if against is not None:
             verdict, reason = "AMBIGUOUS", against
     return Judgement(verdict, reason, interval=found, margin=margin)
@@ -145,6 +163,7 @@ def judge_by_looks(
     statistics: Statistics,
     limits: Limits | None = None,
     witnesses: Witnesses | None = None,
+    warm_ns: float = 0.0,
 ) -> Look:
     """The verdict of the look at which the samples end, by FORMAT.md 6.1, and whether they may end there.
 
@@ -153,15 +172,15 @@ def judge_by_looks(
     every, asked = looks(statistics), asks(statistics, limits)
     right = samples is None or asked is None or outputs_right(samples, asked)
     if samples is None or outcome != "passed" or inert or isinstance(statistics.looks, UnsetType):
-        return Look(judge(outcome, inert, samples, margin, floor_ns, every[-1], right, witnesses))
+        return Look(judge(outcome, inert, samples, margin, floor_ns, every[-1], right, witnesses, warm_ns))
     n = len(samples.blocks)
     at = next((i for i, look in enumerate(every) if look.blocks >= n), len(every) - 1)
-    found = judge(outcome, inert, samples, margin, floor_ns, every[at], right, witnesses)
+    found = judge(outcome, inert, samples, margin, floor_ns, every[at], right, witnesses, warm_ns)
     forbidden = [] if n == every[at].blocks else [f"{n} blocks, between the looks at {[s.blocks for s in every]}"]
     for look in every[:at]:
         so_far = asked is None or right_so_far(samples, look.blocks, asked)
         seen = first_blocks(samples, look.blocks)
-        earlier = judge(outcome, inert, seen, margin, floor_ns, look, so_far, witnesses)
+        earlier = judge(outcome, inert, seen, margin, floor_ns, look, so_far, witnesses, warm_ns)
         if not undecided(earlier):
             forbidden.append(
                 f"more samples after {earlier.verdict} ({earlier.reason}) at the look of {look.blocks} blocks"
@@ -173,7 +192,8 @@ def judge_by_looks(
 
 def first_blocks(samples: Samples, number: int) -> Samples:
     """The samples as they were after that many blocks."""
-    return replace(samples, blocks=samples.blocks[:number])
+    energy = None if samples.energy is None else samples.energy[:number]
+    return replace(samples, blocks=samples.blocks[:number], energy=energy)
 
 
 def undecided(found: Judgement) -> bool:

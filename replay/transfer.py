@@ -15,6 +15,7 @@ from .experience import lesson, trials_of
 from .findings import Findings
 from .integrity import scan
 from .matching import highest
+from .objective import by_time
 from .policy import Played
 from .proposed import Trial
 from .runs import RunEvents, sort_out
@@ -50,7 +51,9 @@ def transfer(path: str, leave: Leave, policy: Played, bounds: Proposing | None) 
     """
     untold = Findings()  # a verification tells them
     with LedgerReader(path) as reader:
-        runs = {run.run: run for run in sort_out(scan(reader.rows(), untold, spelling=False), untold)}
+        every = sort_out(scan(reader.rows(), untold, spelling=False), untold)
+        # What draws less teaches nothing about what is faster.
+        runs = {run.run: run for run in every if run.registered is None or by_time(run.registered[1].statistics)}
         shelf = Shelf(reader.artifact, check_artifacts(reader.artifact_rows(), untold)[0])
         families = {p.name: p.family for run in runs.values() if run.registered for p in run.registered[1].problems}
 

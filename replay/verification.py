@@ -39,6 +39,10 @@ from .views import RoundRow, RuleRow, RunView, fold_cell
 
 _STAND_IN = "{}: times by the CPU's clock, of the stand-in: it measures no GPU"
 _ORIGIN = "{}: not checked: origin of candidate of {} by {}: what rewrote the text is not on the page"
+_OBJECTIVE = (
+    "{}: verdicts by {}: FASTER and every ratio are about warm calls' energy or heat, at most {:g} times the time of the cell's "
+    "fastest incumbent; that the meter was read as recorded is a fact of the world"
+)
 _STATED = "the truth of pairs, and which half a threshold was set on, are statements; no measurement shows them"
 
 
@@ -231,6 +235,9 @@ class Verification:
     def _note_run(self, run: RunEvents, registered: RunRegistered, clock: str | None) -> None:
         if clock == "cpu_wall":
             self.kept.notes.append(_STAND_IN.format(run.run))
+        wanted = registered.statistics.objective
+        if not isinstance(wanted, UnsetType):
+            self.kept.notes.append(_OBJECTIVE.format(run.run, wanted.by, wanted.bound))
         if registered.origin is not None and run.registered is not None:
             self.kept.origins.append(Named(run.registered[0], run.run, registered.origin))
             self.kept.notes.append(

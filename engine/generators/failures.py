@@ -28,7 +28,7 @@ def last_failure(ledger: Told, stream: str, incumbent: str) -> str:
     judged = next((e for e in reversed(events) if isinstance(e, RoundJudged)), None)
     if judged is None or judged.incumbent != incumbent or judged.verdict == "FASTER":
         return ""
-    ratio = "" if judged.interval is None else f", {judged.interval.median:.3f} times as fast"
+    ratio = "" if judged.interval is None else f", ratio {judged.interval.median:.3f}, above 1 is better"
     words = f"{judged.rule}: {judged.verdict} ({judged.reason}{ratio})"
     gates = [e for e in events if isinstance(e, KernelGated) and e.source == judged.candidate]
     if not judged.reason.startswith("gate: ") or not gates:

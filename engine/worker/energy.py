@@ -24,17 +24,26 @@ _GIVE_UP_S = 1.0
 """The counter moves every 100 ms; one that stands still this long does not work."""
 
 
-def energy(device: AnyDevice, request: Extra) -> bytes:
-    """The `energy` artifact: per window the calls that ended, millijoules, milliseconds, and the temperature at its end."""
+def counter(device: AnyDevice) -> Callable[[], int]:
+    """Reads the device's total energy in millijoules; ExtraUnsupported where it has no such counter."""
+    if device.name != "cuda":
+        raise ExtraUnsupported(f"no energy counter: the {device.name} stand-in draws nothing that could be read")
     try:
         nvml, at = handle()
         nvml.nvmlDeviceGetTotalEnergyConsumption(at)
     except Exception as error:
         raise ExtraUnsupported(f"no energy counter: {type(error).__name__}: {error}") from error
+    return lambda: int(nvml.nvmlDeviceGetTotalEnergyConsumption(at))
+
+
+def energy(device: AnyDevice, request: Extra) -> bytes:
+    """The `energy` artifact: per window the calls that ended, millijoules, milliseconds, and the temperature at its end."""
+    read = counter(device)
+    nvml, at = handle()
     run, inputs = load_run(request.source), draw(device, request.subject, 0)
     with switches.strict():
         feed = Feed(device, lambda: run(*inputs))
-        meter = Meter(lambda: int(nvml.nvmlDeviceGetTotalEnergyConsumption(at)), feed.step)
+        meter = Meter(read, feed.step)
         meter.window(_LEAD_IN_S)
         windows = []
         for _ in range(_WINDOWS):
@@ -91,19 +100,42 @@ class Feed:
                 call()
 
         self._submit, self.way = _captured(device, calls)
+        self._device = device
         self._queue: collections.deque[Any] = collections.deque()
         self._ended = 0
+        self._first: tuple[Any, int] | None = None
+        self._last: tuple[Any, int] | None = None
+
+    def begin(self) -> None:
+        """Wait for what is queued, and measure the pace anew: another kernel may have run since."""
+        self._device.synchronize()
+        self._ended += self.batch * len(self._queue)
+        self._queue.clear()
+        self._first = self._last = None
+
+    def pace_s(self) -> float:
+        """Seconds a call, by the device's events, of the batches that have ended back to back since `begin`; 0 before there are two."""
+        if self._first is None or self._last is None or self._last[1] == self._first[1]:
+            return 0.0
+        return self._first[0].elapsed_time(self._last[0]) / 1000.0 / (self._last[1] - self._first[1])
+
+    def once(self) -> None:
+        """One batch more, the way that the others went, and wait for it."""
+        self.begin()
+        self._submit()
+        self._device.synchronize()
 
     def step(self) -> int:
         """Fill the queue, and return how many calls have ended."""
         while len(self._queue) < _IN_FLIGHT:
             self._submit()
-            mark = torch.cuda.Event()
+            mark = torch.cuda.Event(enable_timing=True)
             mark.record()
             self._queue.append(mark)
         while self._queue and self._queue[0].query():
-            self._queue.popleft()
             self._ended += self.batch
+            self._last = self._queue.popleft(), self._ended
+            self._first = self._first or self._last
         return self._ended
 
 

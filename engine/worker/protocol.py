@@ -114,7 +114,8 @@ class Compare(Message, frozen=True, tag=True):
     """Time two sources (A = left, B = right), cold L2, on staged draws: two a block, the first of which has number `first`.
 
     Block i takes A, B on its first draw and B, A on its second; blocks of an odd number B, A and A, B. Outputs of A go into the
-    first place of a draw, of B into the second. `before` and `after` say whether to read the device's state then.
+    first place of a draw, of B into the second. `before` and `after` say whether to read the device's state then; `energy`
+    whether to meter warm calls of both beside, block by block, whose last outputs are then those of the last draw.
     """
 
     left: str
@@ -123,6 +124,7 @@ class Compare(Message, frozen=True, tag=True):
     first: int
     before: bool = True
     after: bool = True
+    energy: bool = False
 
 
 class Call(Message, frozen=True, tag=True):
@@ -156,11 +158,17 @@ class Extra(Message, frozen=True, tag=True):
     role: str
 
 
+class FindMeter(Message, frozen=True, tag=True):
+    """Ask whether the device's energy can be read."""
+
+
 class OpenCounters(Message, frozen=True, tag=True):
     """Open the hardware counters, so that the first count does not wait for it. Only one process at a time may hold a card's."""
 
 
-AnyRequest = Hello | OpenCounters | Calibrate | Stage | Check | Gate | Compare | Call | Sweep | Count | Extra
+AnyRequest = (
+    Hello | FindMeter | OpenCounters | Calibrate | Stage | Check | Gate | Compare | Call | Sweep | Count | Extra
+)
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from . import calibration, checking, counters, extras, identity, referee, timing
+from . import calibration, checking, counters, energy, extras, identity, referee, timing
 from .device import open_device
 from .protocol import (
     AnyRequest,
@@ -22,6 +22,7 @@ from .protocol import (
     Compare,
     Count,
     Extra,
+    FindMeter,
     Gate,
     Hello,
     OpenCounters,
@@ -57,6 +58,9 @@ def _answer(device: Any, request: AnyRequest) -> Reply:
     match request:
         case Hello():
             return identity.hello(device, request.warm)
+        case FindMeter():
+            energy.counter(device)
+            return Reply(status="ok")
         case OpenCounters():
             counters.warm_up(device)
             return Reply(status="ok")

@@ -13,6 +13,7 @@ from .checking import deliver, opened
 from .device import HOLD_US_MAX, AnyDevice
 from .inputs import Inputs, copies, draw
 from .loading import load_run
+from .metering import energies
 from .protocol import Call, Compare, Draw, Reply, Subject, Sweep
 from .telemetry import telemetry
 
@@ -81,6 +82,9 @@ def compare(device: AnyDevice, request: Compare) -> Reply:
     spent, after = time.perf_counter() - began, telemetry(device) if request.after else {}
     named = {"before": stood, "left": arms[0].left, "right": arms[1].left}
     facts = {"before": before, "after": after, "switches": {side: switches.words(s) for side, s in named.items()}}
+    if request.energy:  # last, so that the times are as cold and as cool as those of a run by latency
+        sides = [(arm.run, arm.left) for arm in arms]
+        facts["energy"] = energies(device, sides, memory, draws, request.first)
     content = _samples(device, blocks=blocks, first=request.first, hold_us=hold_us, wall_s=spent, **facts)
     return Reply(status="ok", artifacts={"samples": content})
 

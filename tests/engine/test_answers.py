@@ -32,6 +32,10 @@ CODE = b"machine code"
 LAUNCHES = {"complete": True, "kernels": [{"name": "k", "language": "triton", "code": digest(CODE)}]}
 SAMPLES = {"clock": "cuda_event", "cache": "cold", "blocks": [[1, 2, 3, 4]]}
 GATE, COMPARE = Gate(source="", staged=STAGED, repeats=0), Compare(left="", right="", staged=STAGED, first=0)
+METERED, BATCH = (
+    Compare(left="", right="", staged=STAGED, first=0, energy=True),
+    {"millijoules": 9, "calls": 3, "milliseconds": 2},
+)
 SWEEP = Sweep(sources=("a", "b"), staged=STAGED)
 COUNT, ENERGY = Count(subject=SUBJECT, source="", metrics=()), Extra(subject=SUBJECT, source="", role="energy")
 
@@ -47,6 +51,7 @@ SOUND: list[tuple[Message, Reply]] = [
     (GATE, reply(WITH_CODE, rows=ROWS, launches=LAUNCHES)),
     (GATE, reply(rows={"error": {"outcome": "run_error", "text": "boom"}})),
     (COMPARE, reply(samples=SAMPLES)),
+    (METERED, reply(samples={**SAMPLES, "energy": [[BATCH] * 4]})),
     (SWEEP, reply(sweep={"samples": [None, [5, 6]]})),
     (COUNT, reply(counters={"collector": "none", "passes": 0, "chip": "", "cache": "", "metrics": {}})),
     (ENERGY, reply(energy={"windows": []})),
@@ -72,6 +77,12 @@ FORGED: dict[str, tuple[Message, Reply]] = {
     "an outcome of its own": (GATE, reply(rows={"error": {"outcome": "passed", "text": ""}})),
     "a row of another shape": (GATE, reply(WITH_CODE, rows={"error": None, "draws": [1, 2]}, launches=LAUNCHES)),
     "a block too many": (COMPARE, reply(samples=with_(SAMPLES, blocks=[[1, 2, 3, 4]] * 2))),
+    "no energies where they are asked for": (METERED, reply(samples=SAMPLES)),
+    "energies of more blocks": (METERED, reply(samples=with_(SAMPLES, energy=[[BATCH] * 4] * 2))),
+    "energies that nobody asked for": (COMPARE, reply(samples=with_(SAMPLES, energy=[[BATCH] * 4]))),
+    "a call that draws nothing": (
+        METERED, reply(samples=with_(SAMPLES, energy=[[{**BATCH, "millijoules": 0}] + [BATCH] * 3])),
+    ),
     "a time of nothing": (COMPARE, reply(samples=with_(SAMPLES, blocks=[[1, 2, 0, 4]]))),
     "switches that cannot be added up": (COMPARE, reply(samples=with_(SAMPLES, switches={"left": 3}))),
     "a state that is no number": (COMPARE, reply(samples=with_(SAMPLES, before={"power_throttled_ns": "x"}))),

@@ -153,3 +153,10 @@ def test_problems_are_named_in_either_way_on_either_command(words: list[str], tm
 def test_refusals(words: tuple[str, ...], said: str) -> None:
     result = ablate(*words)
     assert result.exit_code == 1 and said in result.output and "Traceback" not in result.output
+
+
+def test_arms_are_compared_by_time_alone(tmp_path: Path) -> None:
+    ledger = tmp_path / "l.db"
+    done = CliRunner().invoke(main, ["ablate", "sigmoid", "--objective", "energy", "--ledger", str(ledger)])
+    assert done.exit_code == 1 and "--objective energy: expected latency" in done.output
+    assert not ledger.exists()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from gpusolver.engine.executor import Question
 from gpusolver.engine.local import LocalExecutor
 from gpusolver.engine.qualification import slower
-from gpusolver.engine.registration import STATISTICS
+from gpusolver.engine.registration import STATISTICS, RunRequest
 from gpusolver.engine.rules import rules
-from gpusolver.events.model import Cell
+from gpusolver.engine.run import Run
+from gpusolver.events.model import Cell, Objective
+from gpusolver.events.writer import LedgerWriter
 from gpusolver.problems.contract import Problem, declared, load
 from gpusolver.problems.sources import strict_twin, with_config, with_precision
 from gpusolver.profilers import artifacts as shapes
@@ -21,6 +25,8 @@ from gpusolver.profilers.gates import judge_report
 from gpusolver.profilers.intervals import b_times, interval, lower_median
 from gpusolver.profilers.metrics import plan
 from gpusolver.profilers.timeline import timeline_signals
+from gpusolver.profilers.witnesses import wrong_while_timed
+from gpusolver.replay.verify import verify
 
 pytestmark = pytest.mark.gpu
 
@@ -158,6 +164,36 @@ def test_energy_per_call_is_power_times_time(gpu: LocalExecutor) -> None:
         assert 175 < watts < 720
         assert window["milliseconds"] >= 1900
         assert 1000 * window["milliseconds"] / window["calls"] == pytest.approx(time_ns(gpu, problem) / 1000, rel=0.2)
+
+
+def test_energies_of_a_pair_lie_beside_its_times(gpu: LocalExecutor) -> None:
+    """A kernel against one of 2 % more rows: warm calls of about its time, power under the card's 700 W limit, outputs right to the
+    last, and 2 % more energy a call, for the power is the same.
+    """
+    problem = load("kb_softmax")
+    asked = msgspec.structs.replace(question(problem), energy=True)
+    seen = gpu.compare(asked, problem.start, slower(problem.start, 8192), 10)
+    assert seen.status == "ok", seen.text
+    samples = shapes.decode(shapes.Samples, seen.artifacts["samples"])
+    energy = Objective(by="energy", bound=2.0)
+    statistics = msgspec.structs.replace(STATISTICS, blocks=10, looks=UNSET, objective=energy)
+    assert samples.energy is not None and len(samples.energy) == 10
+    for batch in (batch for block in samples.energy for batch in block):
+        assert 175 < batch.millijoules / batch.milliseconds < 720
+        assert 300 <= batch.milliseconds < 1700
+        assert 1e6 * batch.milliseconds / batch.calls == pytest.approx(lower_median(b_times(samples)), rel=0.2)
+    assert not wrong_while_timed(statistics, samples, declared(problem, "flags").limits["tf32-allowed"])
+    found = interval(samples, statistics)
+    assert found is not None and found.median == pytest.approx(1 / 1.02, abs=0.015)
+
+
+def test_a_run_by_energy_on_this_device(gpu: LocalExecutor, tmp_path: Path) -> None:
+    """Registered, decided and verified; which kernel wins is what it shows, not what it must be."""
+    path = tmp_path / "energy.db"
+    asked = RunRequest(problems=("kb_softmax",), arms=("on",), rounds=2, objective=Objective(by="energy", bound=2.0))
+    with LedgerWriter(path) as ledger:
+        view = Run(ledger, gpu, lambda done, total, text: None).start(asked)
+    assert view.stopped == "plan completed" and not verify(path, True).findings
 
 
 def test_nsight_computes_own_rules_are_read(gpu: LocalExecutor) -> None:

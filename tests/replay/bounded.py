@@ -133,7 +133,7 @@ class BoundedForge(Forge):
             outputs = whole.outputs
             if outputs is not None and number < statistics.blocks:
                 outputs = replace(outputs, pairs=outputs.pairs[: 2 * number], ends=outputs.ends[:1])
-            seen = replace(whole, blocks=whole.blocks[:number], outputs=outputs)
+            seen = replace(whole.until(number), outputs=outputs)
             if is_final(self.judgement(cell, "passed", False, seen, floor)):
                 break
         return self.world.keep_json(seen), seen
@@ -158,6 +158,7 @@ class BoundedForge(Forge):
             noise_floor=floor,
             witnesses=Witnesses(
                 alone=alone_ns(self._alone[cell, before]),
+                fastest=min(alone_ns(samples) for (of, _), samples in self._alone.items() if of == cell),
                 walls=(self._walls.get((cell, before)), self._walls.get((cell, after))),
                 busy=busy_ns(self.world.counters(self._pair[1])[1], self.calibration()),
             ),

@@ -37,8 +37,8 @@ def test_rank(n: int, num: int, den: int, k: int) -> None:
 
 def test_interval_and_floor_of_six_blocks() -> None:
     """Ratios 0.5, 1, 1, 2, 2, 4: rank 1, lower median the third."""
-    blocks = [(2, 1, 1, 2), (1, 1, 1, 1), (4, 1, 1, 4), (1, 2, 2, 1), (3, 3, 3, 3), (1, 1, 1, 3)]
-    found = statistic.interval(blocks, STATISTICS)
+    blocks = ((2, 1, 1, 2), (1, 1, 1, 1), (4, 1, 1, 4), (1, 2, 2, 1), (3, 3, 3, 3), (1, 1, 1, 3))
+    found = statistic.interval(Samples("cuda_event", "cold", "ns", blocks), STATISTICS)
     assert found is not None
     assert (found.lower, found.median, found.upper, found.blocks, found.rank) == (0.5, 1.0, 4.0, 6, 1)
     assert statistic.noise_floor(found) == 3.0
