@@ -102,6 +102,8 @@ def _use_device() -> None:
     found = int(torch.ones(2, device="cuda").sum().item())
     if found != 2:
         raise RuntimeError(f"the sum of two ones: expected 2, found {found}")
+    with contextlib.suppress(Exception):  # built once, into the cache that every worker's kernels find at their start
+        importlib.import_module("triton.runtime.driver").driver.active.get_current_target()
 
 
 def _known(name: str) -> bool:
