@@ -83,7 +83,9 @@ def _start_anew(why: str) -> NoReturn:
     """The same program once more, without the compiler stack. The control socket stays open."""
     from . import preload
 
-    sys.stderr.write(f"fork server: CUDA does not work after the compiler stack was imported ({why}); starting without\n")
+    sys.stderr.write(
+        f"fork server: the compiler stack cannot be imported before the fork ({why}); starting without it\n"
+    )
     sys.stderr.flush()
     os.environ[preload.NOTE] = f"{preload.DROPPED}: {why}".replace("\0", "")[:_LONGEST_NOTE]
     os.execv(sys.executable, sys.orig_argv)

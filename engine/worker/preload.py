@@ -84,7 +84,9 @@ def end_trial(trial: Trial) -> str:
     with contextlib.suppress(ProcessLookupError):
         os.kill(trial.pid, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(trial.pid, 0)[1])
-    return said.decode(errors="replace").strip("\0") if said else f"the trial child ended without a word (exit {status})"
+    return (
+        said.decode(errors="replace").strip("\0") if said else f"the trial child ended without a word (exit {status})"
+    )
 
 
 def _tried(probe: Callable[[], None]) -> str:

@@ -35,7 +35,10 @@ def test_the_stack_is_preloaded_and_a_compiled_source_passes_the_gate() -> None:
         began = time.perf_counter()
         report = shapes.decode(shapes.Report, executor.gate(question(load(SCALAR)), COMPILED).artifacts["report"])
         print(f"gate of a compiled source: {time.perf_counter() - began:.2f} s")
-        assert report.error is None and judge_report(report, declared(load(SCALAR), "flags"), "tf32-allowed")[0] == "passed"
+        assert (
+            report.error is None
+            and judge_report(report, declared(load(SCALAR), "flags"), "tf32-allowed")[0] == "passed"
+        )
     finally:
         executor.close()
 

@@ -15,7 +15,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gpusolver.engine.worker import preload  # noqa: E402
+from gpusolver.engine.worker import preload
 
 pytestmark = pytest.mark.torch_cpu
 
@@ -46,7 +46,12 @@ SPOILT = 'if state: raise RuntimeError("CUDA was used before the fork")'
 def runtime(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Calls that reach the CUDA runtime of a torch that looks as if it were built with CUDA."""
     calls: list[str] = []
-    monkeypatch.setattr(torch._C, "_cuda_getDeviceCount", lambda: calls.append("count") or 0, raising=False)
+
+    def count() -> int:
+        calls.append("count")
+        return 0
+
+    monkeypatch.setattr(torch._C, "_cuda_getDeviceCount", count, raising=False)
     monkeypatch.setattr(torch._C, "_cuda_init", lambda: calls.append("init"), raising=False)
     monkeypatch.delenv("PYTORCH_NVML_BASED_CUDA_CHECK", raising=False)
     return calls
