@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .caches import Caches
 from .fork_client import ForkClient
 from .worker.protocol import OpenCounters
 from .worker_process import WorkerProcess
@@ -13,7 +14,8 @@ class Arms:
     """The worker in use with the sources that it has run, and a warm spare.
 
     A source that has run in a process may have changed it. So what is to be shown of one source is asked of a process that ran
-    no other, and a pair is timed in one that ran no third.
+    no other, and a pair is timed in one that ran no third. What compilers left on disk for a source is seen by workers of
+    that source alone.
     """
 
     def __init__(self, server: ForkClient) -> None:
@@ -21,6 +23,7 @@ class Arms:
         self._worker: WorkerProcess | None = None
         self._spare: WorkerProcess | None = None
         self._ran: set[str] = set()
+        self._caches = Caches(server.folder)
 
     @property
     def pid(self) -> int | None:
@@ -41,23 +44,38 @@ class Arms:
         if self._spare is not None:
             self._spare.hello()
 
-    def close(self) -> None:
-        """End both."""
+    def close(self, after: Iterable[str] = ()) -> None:
+        """End both. Compilers that run these sources elsewhere find what was kept for them."""
         for worker in (self._worker, self._spare):
             if worker is not None:
                 worker.kill()
         self._worker = self._spare = None
-        self._ran = set()
+        self._clear()
+        self._caches.lay(after)
 
     def _take(self, wanted: set[str], fits: bool) -> WorkerProcess:
         if self._worker is None or self._worker.pid is None or not fits:
             if self._worker is not None:
                 self._worker.kill()
-            self._worker, self._ran = self._ready(), set()
+            self._clear()
+            self._worker = self._ready()
             self._worker.begin(OpenCounters())  # the last one held them, and has ended
             self._spare = WorkerProcess(self._server, warm=True)
+        if wanted - self._ran:
+            self._keep()
+            self._caches.lay(wanted - self._ran)
         self._ran |= wanted
         return self._worker
+
+    def _clear(self) -> None:
+        """After the end of a worker: nothing of what it ran is left for the next."""
+        self._keep()
+        self._caches.empty()
+        self._ran = set()
+
+    def _keep(self) -> None:
+        if len(self._ran) == 1:  # what two ran may be the work of either
+            self._caches.keep(*self._ran)
 
     def _ready(self) -> WorkerProcess:
         """The spare, if it came up and is alive; else a new one."""

@@ -13,6 +13,7 @@ import tempfile
 
 from .. import __path__ as package_path
 from ..events.errors import ToolFailed
+from .caches import FOLDERS
 from .marked import kill_marked
 from .worker.forkserver import REQUEST_BYTES
 
@@ -30,7 +31,8 @@ class ForkClient:
         self._device, self._index = device, index
         # Sources, caches, log. Candidates may write there, and not all that they leave can be removed.
         self._folder = tempfile.TemporaryDirectory(prefix="gpusolver-worker-", ignore_cleanup_errors=True)
-        self.log = pathlib.Path(self._folder.name, "log")
+        self.folder = pathlib.Path(self._folder.name)
+        self.log = self.folder / "log"
         self.log.touch()
         self._server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -87,8 +89,7 @@ class ForkClient:
             # Line information puts file paths into the machine code, and equal kernels would look different.
             "TRITON_DISABLE_LINE_INFO": "1",
             # What was compiled elsewhere, by whatever version and for whomever, is not run here.
-            "TRITON_CACHE_DIR": str(pathlib.Path(self._folder.name, "triton")),
-            "TORCHINDUCTOR_CACHE_DIR": str(pathlib.Path(self._folder.name, "inductor")),
+            **{variable: str(self.folder / name) for variable, name in FOLDERS.items()},
             "GPUSOLVER_WORKER_DEVICE": self._device,
             "GPUSOLVER_WORKER_FOLDER": self._folder.name,  # also the mark of whatever a worker starts
         }

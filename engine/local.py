@@ -112,7 +112,7 @@ class LocalExecutor:
         """One ncu process over all of them. The workers end first: one may hold the card's counters; the next question starts others."""
         if self._device == "cpu":
             return [Observation(status="ncu_unsupported", text="the CPU stand-in has no counters") for _ in asked]
-        self._bout.arms.close()
+        self._bout.arms.close(after=[source for _, source in asked])
         requests = [Count(subject=self._subject(each), source=source, metrics=metrics) for each, source in asked]
         chip = CHIPS.get(self._facts["compute_capability"], "")
         limit_s = NCU_START_S + NCU_EACH_S * len(requests)

@@ -13,6 +13,7 @@ _COMMANDS = {
     "ablate": ("gpusolver.engine.cli_ablate", "ablate_command"),
     "explain": ("gpusolver.engine.cli_measure", "explain_command"),
     "qualify": ("gpusolver.engine.cli_measure", "qualify_command"),
+    "sanitize": ("gpusolver.engine.cli_sanitize", "sanitize_command"),
     "reproduce": ("gpusolver.engine.cli_reproduce", "reproduce_command"),
     "export": ("gpusolver.engine.cli_export", "export_command"),
     "new": ("gpusolver.engine.cli_new", "new_command"),

@@ -16,19 +16,21 @@ import signal
 import socket
 import sys
 import time
+from typing import NoReturn
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _SWEEP_LIMIT_S, _WAIT_LIMIT_S = 5.0, 30.0
 REQUEST_BYTES = 64
-_LARGEST_FILE = 512 << 20
+_LARGEST_FILE, _LONGEST_NOTE = 512 << 20, 400
 
 
 def main(descriptor: int) -> None:
     """Serve the control socket until the engine closes it; then every worker ends too."""
     control = socket.socket(fileno=descriptor)
-    control.set_inheritable(False)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    _preload()
+    if spoiled := _preload():
+        _start_anew(spoiled)
+    control.set_inheritable(False)
     control.send(b"ready")
     workers: set[int] = set()
     while True:
@@ -48,19 +50,45 @@ def main(descriptor: int) -> None:
         _reap(pid, workers)
 
 
-def _preload() -> None:
-    """Import what a worker needs and fill the caches that triton keys its kernels by: seconds that no worker pays again."""
+def _preload() -> str:
+    """Import what a worker needs and fill the caches that triton keys its kernels by: seconds that no worker pays again.
+
+    Empty, or why the compiler stack must not be imported here.
+    """
     import torch.cuda
 
-    from . import calibration, checking, counters, extras, referee, switches, timing  # noqa: F401
+    from . import calibration, checking, counters, extras, preload, referee, switches, timing  # noqa: F401
 
-    with switches.strict():  # reading and setting all of them imports the compiler stack
+    with switches.strict():  # reading and setting all of them imports a part of the compiler stack
         pass
+    trial = None
+    if os.environ.get("GPUSOLVER_WORKER_DEVICE") == "cuda" and preload.NOTE not in os.environ:
+        try:
+            preload.compiler()
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        trial = preload.begin_trial()
     with contextlib.suppress(Exception):
-        _warm_triton()
+        _warm_triton()  # while the trial goes on
 
     if torch.cuda.is_initialized():  # a forked process could not use the device then
         raise SystemExit("fork server: expected no CUDA context before the first worker, found one")
+    if trial is None:
+        return ""
+    os.environ[preload.NOTE] = preload.PRELOADED
+    return preload.end_trial(trial)
+
+
+def _start_anew(why: str) -> NoReturn:
+    """The same program once more, without the compiler stack. The control socket stays open."""
+    from . import preload
+
+    sys.stderr.write(
+        f"fork server: the compiler stack cannot be imported before the fork ({why}); starting without it\n"
+    )
+    sys.stderr.flush()
+    os.environ[preload.NOTE] = f"{preload.DROPPED}: {why}".replace("\0", "")[:_LONGEST_NOTE]
+    os.execv(sys.executable, sys.orig_argv)
 
 
 def _warm_triton() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 
 import torch
 
-from . import telemetry
+from . import preload, telemetry
 from .device import AnyDevice
 from .protocol import Reply
 
@@ -53,6 +54,7 @@ def _cuda() -> dict[str, str]:
         "memory_bytes": str(properties.total_memory),
         "cuda": str(torch.version.cuda),
         "driver": _driver(),
+        "compiler": os.environ.get(preload.NOTE, preload.DROPPED),
     }
 
 

@@ -68,6 +68,14 @@ class Staged(msgspec.Struct, frozen=True, kw_only=True):
     draws: tuple[Draw, ...]
 
 
+class Drawn(msgspec.Struct, frozen=True, kw_only=True):
+    """A source that a program of its own runs on each of these draws."""
+
+    source: str
+    subject: Subject
+    draws: tuple[Asked, ...]
+
+
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """A draw that is wanted: its number, the kind of its values, and how many outputs wait for it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,8 @@ from gpusolver.engine.worker.protocol import Message, Reply
 class FakeServer:
     """Numbers the workers that were made with it; those in `broken` do not come up."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.made: list[FakeWorker] = []
         self.log: list[str] = []
         self.broken: set[int] = set()
@@ -47,9 +49,9 @@ class FakeWorker:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeServer]:
     monkeypatch.setattr(module, "WorkerProcess", FakeWorker)
-    yield FakeServer()
+    yield FakeServer(tmp_path)
 
 
 def opened(server: FakeServer) -> Arms:
@@ -153,3 +155,61 @@ def test_to_close_is_to_end_both_and_what_ran_is_forgotten(server: FakeServer) -
     arms.close()
     arms.close()
     assert alive(server) == []
+
+
+# --- what compilers left on disk --------------------------------------------------------------------------------------
+
+
+def left(server: FakeServer) -> dict[str, str]:
+    """What the next compiler finds."""
+    return {path.name: path.read_text() for path in (server.folder / "triton").rglob("*") if path.is_file()}
+
+
+def leave(server: FakeServer, name: str, text: str) -> None:
+    (server.folder / "triton").mkdir(exist_ok=True)
+    (server.folder / "triton" / name).write_text(text)
+
+
+def test_a_source_finds_again_what_it_left_and_nothing_that_another_left(server: FakeServer) -> None:
+    arms = opened(server)
+    arms.alone({"a"})
+    leave(server, "of a", "1")
+    arms.alone({"b"})
+    assert left(server) == {}
+    leave(server, "of b", "2")
+    arms.alone({"a"})
+    assert left(server) == {"of a": "1"}
+
+
+def test_a_pair_finds_what_both_left_alone_and_what_it_leaves_is_for_nobody(server: FakeServer) -> None:
+    arms = opened(server)
+    arms.alone({"a"})
+    leave(server, "of a", "1")
+    arms.alone({"b"})
+    leave(server, "of b", "2")
+    leave(server, "of a", "by b")  # a key that is not its own
+    arms.alone({"a", "b"})
+    assert left(server) == {"of a": "1", "of b": "2"}  # its own entry is laid out over the other's
+    leave(server, "of a", "by b again")
+    arms.alone({"c"})
+    assert left(server) == {}
+    arms.alone({"a"})
+    assert left(server) == {"of a": "1"}
+
+
+def test_what_was_there_before_any_candidate_is_there_for_all_as_it_was(server: FakeServer) -> None:
+    leave(server, "driver library", "built at the start")
+    arms = opened(server)
+    arms.alone({"a"})
+    leave(server, "driver library", "by a")
+    arms.alone({"b"})
+    assert left(server) == {"driver library": "built at the start"}
+
+
+def test_a_profiler_in_a_process_of_its_own_finds_what_its_sources_left(server: FakeServer) -> None:
+    arms = opened(server)
+    arms.alone({"a"})
+    leave(server, "of a", "1")
+    arms.alone({"b"})
+    arms.close(after=["a"])
+    assert left(server) == {"of a": "1"}

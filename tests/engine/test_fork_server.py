@@ -241,8 +241,9 @@ def test_compilers_keep_what_they_made_in_the_executors_own_folder(
     client: ForkClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A candidate of another run may have left anything in the caches of the user's home."""
-    monkeypatch.setenv("TRITON_CACHE_DIR", "elsewhere")
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "elsewhere")
+    names = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "CUDA_CACHE_PATH")
+    for name in names:
+        monkeypatch.setenv(name, "elsewhere")
     found = client.environment()
     folder = Path(found["GPUSOLVER_WORKER_FOLDER"])
-    assert {Path(found[name]).parent for name in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")} == {folder}
+    assert {Path(found[name]).parent for name in names} == {folder} and len({found[name] for name in names}) == 4
