@@ -48,6 +48,7 @@ class _Toml(_Closed, frozen=True):
     limits: dict[str, Limits]
     prescriptions: dict[str, tuple[_Entry, ...]]
     mixed_limits: dict[str, Limits] | UnsetType = UNSET
+    mixed_inputs: tuple[int, ...] = ()
 
 
 class Variant(_Closed, frozen=True):
@@ -88,6 +89,7 @@ class Problem(_Closed, frozen=True):
     variants: tuple[Variant, ...]
     files: dict[str, bytes] = {}
     mixed_limits: dict[str, Limits] | UnsetType = UNSET
+    mixed_inputs: tuple[int, ...] = ()
 
     def variant(self, prescription: str, pool: str) -> Variant | None:
         """The variant that `pool` offers for `prescription`, or None."""

@@ -159,6 +159,8 @@ def _toml(name: str, answer: Answer, digest: str) -> str:
         f"flops = {answer.flops}",
         f"min_bytes = {answer.min_bytes}",
     ]
+    if answer.mixed_limits:
+        rows += [f"mixed_inputs = {list(answer.mixed_inputs)}"]
     for table in ("shape", "small"):
         rows += ["", f"[{table}]", *(f"{key} = {size}" for key, size in sizes.items())]
     for table, stated in (("limits", answer.limits), ("mixed_limits", answer.mixed_limits)):

@@ -14,6 +14,7 @@ from ..events.errors import BadInput
 from ..events.model import Limits
 
 LEAST, TIMES_FP32, TIMES_ROUNDED, TIMES_SHOWN, MOST = 2e-5, 8.0, 5.0, 1.5, 0.2
+Errors = tuple[float, float]
 EXACT = Limits(rel_l2=1e-12, max_rms=1e-9)
 
 

@@ -61,6 +61,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     limits: dict[str, Limits]
     seen: Seen
     mixed_limits: dict[str, Limits] = {}
+    mixed_inputs: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
 
 
