@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from itertools import product
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 
 from ..events.errors import BadInput
 from ..events.model import Limits
-from .limits import Errors, Seen, limits
+from .limits import Errors, Seen, limits, of_kind
 from .loaded import told
-from .mixing import mixed, needed
+from .mixing import mixed, needed, worst
 from .probing import Answer
 from .rounding import BITS, Traffic, moved
 
@@ -36,8 +37,14 @@ def _thinned(value: torch.Tensor) -> torch.Tensor:
     return changed
 
 
-# What a gate does to inputs (replay/FORMAT.md 5): plain, large, small, of one sign, every third denormal.
-_KINDS = (lambda value: value, lambda value: value * 64.0, lambda value: value * 2.0**-12, torch.abs, _thinned)
+Change = Callable[[torch.Tensor], torch.Tensor]
+PLAIN: Change = torch.Tensor.clone
+_KINDS: dict[str, Change] = {
+    "large": lambda value: value * 64.0,
+    "small": lambda value: value * 2.0**-12,
+    "one_sign": torch.abs,
+    "denormal": _thinned,
+}
 
 
 def drawn_by(reference: ModuleType, device: torch.device, seed: int) -> Tensors:
@@ -63,13 +70,16 @@ def measured(
         flops, min_bytes, names = _counts(eager, drawn, out, text)
         more = _MORE if flops <= _QUICK else ()
         every = (drawn, *(drawn_by(reference, device, seed) for seed in more)) if products else ()
-        worst = _worst(reference, eager, every) if products else {}
+        plain = _of_kind(reference, eager, every, PLAIN)
     if not bool(torch.isfinite(expected).any()):
         raise BadInput("expected an answer with finite numbers, found none")
     fp32 = max(_errors(out, expected), *(_fp32(reference, eager, device, seed) for seed in _SEEDS))
-    seen = _seen(fp32, shown, {each: max(shown[each], worst.get(each, NONE)) for each in shown}, out, expected)
+    seen = _seen(fp32, shown, out, expected)
+    if plain is not None:
+        seen = replace(worst([seen, plain]), fp32=fp32)
     found = given or limits(seen)
-    hidden = bool(products) and not given and not seen.whole and needed(seen, found)
+    judged_by_us = bool(products) and not given and not seen.whole
+    hidden = judged_by_us and needed(seen, found)
     mixed_limits, mixed_inputs = _mixed(reference, eager, _again(reference, device, every)) if hidden else ({}, ())
     return Answer(
         files={},
@@ -82,6 +92,7 @@ def measured(
         seen=seen,
         mixed_limits=mixed_limits,
         mixed_inputs=mixed_inputs,
+        kind_limits=_kind_limits(reference, eager, every, found) if judged_by_us else {},
     )
 
 
@@ -96,16 +107,14 @@ def _fp32(reference: ModuleType, eager: ModuleType, device: torch.device, seed: 
     return _errors(eager.run(*drawn), reference.reference(*drawn))
 
 
-def _seen(
-    fp32: Errors, shown: dict[str, Errors], worst: dict[str, Errors], out: torch.Tensor, expected: torch.Tensor
-) -> Seen:
+def _seen(fp32: Errors, shown: dict[str, Errors], out: torch.Tensor, expected: torch.Tensor) -> Seen:
     return Seen(
         fp32=fp32,
         tf32=shown["tf32"],
         bf16=shown["bf16"],
-        tf32_worst=worst["tf32"],
-        bf16_worst=worst["bf16"],
-        tf32_shown=worst["shown"],
+        tf32_worst=shown["tf32"],
+        bf16_worst=shown["bf16"],
+        tf32_shown=shown["shown"],
         peak=_peak(expected),
         whole=not out.is_floating_point(),
     )
@@ -118,7 +127,7 @@ def _mixed(reference: ModuleType, eager: ModuleType, every: tuple[Tensors, ...])
         if not _bears(out, expected) or _gaps(expected) > _gaps(reference.reference(*plain)):
             return None
         shown, _ = _shown(reference, eager, changed, expected)
-        return _seen(_errors(out, expected), shown, shown, out, expected)
+        return _seen(_errors(out, expected), shown, out, expected)
 
     return mixed(every, look)
 
@@ -158,16 +167,25 @@ def _bears(out: torch.Tensor, expected: torch.Tensor) -> bool:
     return bool((torch.isfinite(out) == torch.isfinite(expected)).all() and torch.isfinite(expected).any())
 
 
-def _worst(reference: ModuleType, eager: ModuleType, every: tuple[Tensors, ...]) -> dict[str, Errors]:
-    """The largest errors by precision over draws, and the kinds of inputs that eager fp32 bears."""
-    worst = {"tf32": NONE, "bf16": NONE, "shown": NONE}
-    for drawn, change in product(every, _KINDS):
+def _of_kind(reference: ModuleType, eager: ModuleType, every: tuple[Tensors, ...], change: Change) -> Seen | None:
+    """The largest errors by precision over draws that are changed so; None where eager fp32 bears none of them."""
+    found: Seen | None = None
+    for drawn in every:
         changed = tuple(change(value) if value.is_floating_point() else value for value in drawn)
-        expected = reference.reference(*changed)
-        if _bears(eager.run(*changed), expected):
-            found, _ = _shown(reference, eager, changed, expected)
-            worst = {each: max(worst[each], found[each]) for each in worst}
-    return worst
+        out, expected = eager.run(*changed), reference.reference(*changed)
+        if _bears(out, expected):
+            shown, _ = _shown(reference, eager, changed, expected)
+            one = _seen(_errors(out, expected), shown, out, expected)
+            found = one if found is None else worst([found, one])
+    return found
+
+
+def _kind_limits(
+    reference: ModuleType, eager: ModuleType, every: tuple[Tensors, ...], plain: dict[str, Limits]
+) -> dict[str, dict[str, Limits]]:
+    seen = {kind: _of_kind(reference, eager, every, change) for kind, change in _KINDS.items()}
+    found = {kind: of_kind(plain, each) for kind, each in seen.items() if each is not None}
+    return {kind: stated for kind, stated in found.items() if stated}
 
 
 def _again(reference: ModuleType, device: torch.device, every: tuple[Tensors, ...]) -> tuple[Tensors, ...]:

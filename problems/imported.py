@@ -163,7 +163,9 @@ def _toml(name: str, answer: Answer, digest: str) -> str:
         rows += [f"mixed_inputs = {list(answer.mixed_inputs)}"]
     for table in ("shape", "small"):
         rows += ["", f"[{table}]", *(f"{key} = {size}" for key, size in sizes.items())]
-    for table, stated in (("limits", answer.limits), ("mixed_limits", answer.mixed_limits)):
+    tables = {"limits": answer.limits, "mixed_limits": answer.mixed_limits}
+    tables |= {f"kind_limits.{each}": stated for each, stated in answer.kind_limits.items()}
+    for table, stated in tables.items():
         for contract, limits in stated.items():
             rows += ["", f"[{table}.{contract}]", f"rel_l2 = {limits.rel_l2!r}", f"max_rms = {limits.max_rms!r}"]
     # What generators can do to it besides is theirs to say.

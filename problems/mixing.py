@@ -55,7 +55,7 @@ def _on(places: tuple[int, ...], drawn: tuple[Tensors, ...], look: Look) -> dict
             return {}
         every.append(seen)
     try:
-        found = limits(_worst(every))
+        found = limits(worst(every))
     except BadInput:
         return {}  # fp32 itself cannot compute that
     return found if _steady(every) and _tell_apart(every, found) else {}
@@ -72,7 +72,7 @@ def _tell_apart(every: list[Seen], stated: dict[str, Limits]) -> bool:
     return all(strict < seen.tf32[0] and tf32 < seen.bf16[0] for seen in every)
 
 
-def _worst(every: list[Seen]) -> Seen:
+def worst(every: list[Seen]) -> Seen:
     """The largest errors of any draw, but for the smallest that TF32 shows, which `fp32-strict` has to refuse."""
     return Seen(
         fp32=max(seen.fp32 for seen in every),

@@ -62,6 +62,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     seen: Seen
     mixed_limits: dict[str, Limits] = {}
     mixed_inputs: tuple[int, ...] = ()
+    kind_limits: dict[str, dict[str, Limits]] = {}
     notes: tuple[str, ...] = ()
 
 
