@@ -11,6 +11,7 @@ from rich.console import Console
 
 from ..events.errors import BadInput, GpuSolverError
 from ..events.reader import LedgerReader
+from ..projections.cell import arm_policy
 from ..projections.contest import Contest, contests
 from ..projections.runs import fold
 from .ablation import print_ablation
@@ -32,6 +33,7 @@ def ablate_command(against: str, **words: Any) -> None:
     """
     asked = Words(**words)
     try:
+        arm_policy(against)
         if asked.named or asked.resume:
             play_request(replace(asked, arms=_without_oracle(asked.arms)))
         elif not asked.ledger.exists():
