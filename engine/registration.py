@@ -86,7 +86,9 @@ def register(
             "--share-measurements: expected a device that measures, found a recording, which pays for nothing"
         )
     if request.blocks is not UNSET and executor.statistics() is not None:
-        raise BadInput("--blocks: expected a device that measures, found a recording, which is judged as it was measured")
+        raise BadInput(
+            "--blocks: expected a device that measures, found a recording, which is judged as it was measured"
+        )
     chain = None if request.generators == DEFAULT else Chain(request.generators)
     problems = tuple(_declared(name, request, chain) for name in dict.fromkeys(request.problems))
     return RunRegistered(

@@ -241,6 +241,8 @@ def _check(path: Path, toml: _Toml, variants: tuple[Variant, ...]) -> None:
     for name, limits in every.items():
         if limits is not UNSET and set(limits) != set(CONTRACTS):
             raise BadInput(f"{path}: {name} are given for {sorted(limits)}, expected {sorted(CONTRACTS)}")
+    if toml.mixed_inputs and (toml.mixed_limits is UNSET or min(toml.mixed_inputs) < 0):
+        raise BadInput(f"{path}: mixed_inputs are places from 0 beside mixed_limits, found {list(toml.mixed_inputs)}")
     if toml.shape.keys() != toml.small.keys():
         raise BadInput(
             f"{path}: shape has sizes {sorted(toml.shape)}, small has {sorted(toml.small)}; name the same ones"

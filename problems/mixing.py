@@ -12,7 +12,7 @@ import torch
 
 from ..events.errors import BadInput
 from ..events.model import Limits
-from .limits import Errors, Seen, limits
+from .limits import Seen, limits
 
 Tensors = tuple[torch.Tensor, ...]
 Look = Callable[[Tensors, Tensors], Seen | None]
