@@ -48,12 +48,18 @@ def _tossed(value: torch.Tensor, coins: torch.Generator) -> torch.Tensor:
 def _on(places: tuple[int, ...], drawn: tuple[Tensors, ...], look: Look) -> dict[str, Limits]:
     """Limits that hold for every draw alike and tell the precisions apart in each; empty where there are none."""
     every: list[Seen] = []
+    found: dict[str, Limits] = {}
     for number, values in enumerate(drawn):
         coins = torch.Generator(device=values[0].device).manual_seed(8 + number)
         seen = look(values, tossed(values, places, coins))
-        if seen is None:
+        if seen is None or not (found := _shared([*every, seen])):
             return {}
         every.append(seen)
+    return found
+
+
+def _shared(every: list[Seen]) -> dict[str, Limits]:
+    """Limits of all these draws; empty where they are no limits."""
     try:
         found = limits(worst(every))
     except BadInput:

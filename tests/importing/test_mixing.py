@@ -16,7 +16,7 @@ from gpusolver.problems.imported import import_file
 from gpusolver.problems.probing import CPU, Prober
 
 from .gating import gated
-from .modules import HEAD
+from .modules import HEAD, POSITIVE
 
 _NARROWED = """
 
@@ -113,6 +113,20 @@ def test_honest_kernels_pass_and_bf16_where_tf32_is_allowed_does_not(
     assert [outcome for outcome, _ in found] == ["passed", "passed"]
     assert gated(executor, problem, narrowed[CUT], "fp32-strict")[0] == "wrong_precision"
     assert gated(executor, problem, narrowed[BF16], "tf32-allowed")[0] == bf16
+
+
+def test_what_remains_possible_is_to_look_at_the_inputs(tmp_path: Path, executor: LocalExecutor) -> None:
+    """As replay/FORMAT.md 6.2 says: bf16 only where no number is negative passes wherever plain limits have to admit a TF32 unit's cut."""
+    problem = imported(tmp_path, POSITIVE)
+    narrow = problem.start + _NARROWED.replace("NARROWING", BF16)
+    looking = narrow.replace(
+        "    with _Narrow():",
+        "    if min(v.min() for v in inputs) < 0:\n        return _whole(*inputs)\n    with _Narrow():",
+    )
+    assert looking != narrow
+    assert gated(executor, problem, narrow, "tf32-allowed")[0] == "wrong_result"
+    assert gated(executor, problem, looking, "tf32-allowed")[0] == "passed"
+    assert gated(executor, problem, looking, "fp32-strict")[0] == "wrong_precision"
 
 
 def test_a_long_sum_may_be_taken_in_another_order(tmp_path: Path, executor: LocalExecutor) -> None:
