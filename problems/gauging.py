@@ -92,6 +92,7 @@ def measured(
         seen=seen,
         mixed_limits=mixed_limits,
         mixed_inputs=mixed_inputs,
+        hidden=hidden and not mixed_limits,
         kind_limits=_kind_limits(reference, eager, every, found) if judged_by_us else {},
     )
 

@@ -107,6 +107,7 @@ def test_honest_kernels_pass_and_bf16_where_tf32_is_allowed_does_not(
 ) -> None:
     problem = imported(tmp_path, text)
     assert (problem.mixed_inputs or None) == mixed
+    assert (b"# Not told: " in problem.files["problem.toml"]) == (bf16 == "passed")
     assert gated(executor, problem, problem.start, "fp32-strict")[0] == "passed"
     narrowed = {each: problem.start + _NARROWED.replace("NARROWING", each) for each in (CUT, ROUNDED, BF16)}
     found = [gated(executor, problem, narrowed[each], "tf32-allowed", seed=13) for each in (CUT, ROUNDED)]
