@@ -12,6 +12,7 @@ from rich.console import Console
 
 from ..events.errors import BadInput, GpuSolverError
 from ..events.reader import LedgerReader
+from ..projections.cell import arm_policy
 from ..projections.contest import Contest, contests
 from ..projections.runs import fold
 from .ablation import print_ablation
@@ -37,6 +38,7 @@ def ablate_command(against: str, **words: Any) -> None:
             raise BadInput(
                 f"--objective {asked.objective}: expected latency, for arms are compared by time. Use gpusolver run, and gpusolver report."
             )
+        arm_policy(against)
         if asked.named or asked.resume:
             play_request(replace(asked, arms=_without_oracle(asked.arms)))
         elif not asked.ledger.exists():

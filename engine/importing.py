@@ -12,7 +12,7 @@ import click
 
 from ..events.errors import BadInput
 from ..problems.contract import Problem
-from ..problems.imported import find, import_file
+from ..problems.imported import HIDDEN, find, import_file
 from ..problems.probing import CPU, Budget, Prober, on_card
 from .devices import card_memory, measures
 
@@ -81,5 +81,7 @@ def _asked(paths: tuple[pathlib.Path, ...], where: str, budget: Budget) -> Itera
 
 def _changed(problem: Problem) -> str:
     note = problem.files["problem.toml"].decode().splitlines()
-    changed = "; ".join(line.removeprefix("# Changed: ") for line in note if line.startswith("# Changed: "))
-    return f" ({changed})" if changed else ""
+    changed = [line.removeprefix("# Changed: ") for line in note if line.startswith("# Changed: ")]
+    hidden = [f"not told by its gate: {line.removeprefix(HIDDEN)}" for line in note if line.startswith(HIDDEN)]
+    said = "; ".join((*changed, *hidden))
+    return f" ({said})" if said else ""

@@ -132,7 +132,10 @@ class LocalExecutor:
         # The CPU stand-in interprets kernels, so it takes the problem's small sizes.
         shape = question.problem.small if self._device == "cpu" else question.problem.shape
         mixed = question.problem.mixed_limits is not UNSET
-        return Subject(reference=question.problem.reference, shape=shape, seed=question.seed, mixed=mixed)
+        tossed = question.problem.mixed_inputs
+        return Subject(
+            reference=question.problem.reference, shape=shape, seed=question.seed, mixed=mixed, tossed=tossed
+        )
 
     def _ask(self, stage: str, source: str, message: Message) -> Observation:
         worker = self._bout.arms.beside(source)

@@ -90,6 +90,10 @@ def register(
         raise BadInput(
             "--share-measurements: expected a device that measures, found a recording, which pays for nothing"
         )
+    if request.blocks is not UNSET and executor.statistics() is not None:
+        raise BadInput(
+            "--blocks: expected a device that measures, found a recording, which is judged as it was measured"
+        )
     chain = None if request.generators == DEFAULT else Chain(request.generators)
     problems = tuple(_declared(name, request, chain) for name in dict.fromkeys(request.problems))
     # A recorded run can only ask for what was measured, and be judged as its samples were taken.

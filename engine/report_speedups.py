@@ -25,6 +25,10 @@ def print_speedups(view: RunView, console: Console) -> None:
     console.print(made)
     for summary in summaries(found):
         console.print(plain(_line(summary)), highlight=False)
+    for each in found:
+        if each.wrong:
+            said = f"{each.group.problem} {each.group.contract}: without {', '.join(each.wrong)} (answers were wrong while timed)"
+            console.print(plain(said), highlight=False)
     if lacking := left_out(rows(view)):
         named = ", ".join(f"{group.problem} {group.contract}" for group in lacking)
         console.print(

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ..events.errors import BadInput
-from ..problems.contract import load
+from ..problems.contract import load, names
 from ..problems.imported import KERNELBENCH
 from .cli_objective import objective_of
 from .devices import DEVICES, all_problems
@@ -123,9 +123,14 @@ def request_of(asked: Words, otherwise: tuple[str, ...] = ()) -> RunRequest:
     if asked.resume:
         return request
     check_words(request)
+    repetitions_of(asked.repetitions, ())
     chosen = tuple(_packaged(asked)) if asked.named else otherwise
     files = tuple(word for word in asked.targets if is_file(word))
     imported = imported_from(files, asked.kernelbench, asked.device)
+    if both := sorted(set(chosen) & set(imported)):
+        raise BadInput(
+            f"{', '.join(both)}: expected problems of different names, found a packaged one and a file of yours; rename the file"
+        )
     if imported and not asked.generators:
         request = replace(request, generators=OWN_FILES)
     problems = (*chosen, *imported)
@@ -135,7 +140,9 @@ def request_of(asked: Words, otherwise: tuple[str, ...] = ()) -> RunRequest:
 
 def is_file(word: str) -> bool:
     """Whether a word among the TARGETS means a file to import, and not a packaged problem."""
-    return word.startswith(KERNELBENCH) or word.endswith(".py") or "/" in word or pathlib.Path(word).is_file()
+    if word.startswith(KERNELBENCH) or word.endswith(".py") or "/" in word:
+        return True
+    return word != EVERY and word not in names() and pathlib.Path(word).is_file()
 
 
 def _packaged(asked: Words) -> Iterable[str]:

@@ -119,7 +119,8 @@ class ProblemDeclared(Value, frozen=True):
     """A problem as registered: `digest` covers every file of its folder; counts are algorithmic minima per call.
 
     `files` are artifacts by relative path: the folder of a problem that was imported, for it lies nowhere else.
-    `mixed_limits` are those of a draw of kind `mixed_signs`, which a gate asks where they are stated.
+    `mixed_limits` are those of a draw of kind `mixed_signs`, which a gate asks where they are stated; `kind_limits`, by kind, those of
+    draws of other kinds on which rounding shows more than on plain ones.
     """
 
     name: str
@@ -134,6 +135,7 @@ class ProblemDeclared(Value, frozen=True):
     prescriptions: tuple[str, ...]
     files: dict[str, str] | UnsetType = UNSET
     mixed_limits: dict[str, Limits] | UnsetType = UNSET
+    kind_limits: dict[str, dict[str, Limits]] | UnsetType = UNSET
 
 
 class Cell(Value, frozen=True):

@@ -18,6 +18,8 @@ from .sources import Precision, config_of, strict_twin, with_precision
 Pool = Literal["flags", "dot"]
 Family = Literal["matmul", "norm", "reduce", "elementwise", "conv", "network"]
 CONTRACTS = ("fp32-strict", "tf32-allowed", "bf16-allowed")
+KINDS = ("large", "small", "one_sign", "denormal")
+"""What a gate does to inputs of every problem (replay/FORMAT.md 5)."""
 
 
 class _Closed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,6 +50,8 @@ class _Toml(_Closed, frozen=True):
     limits: dict[str, Limits]
     prescriptions: dict[str, tuple[_Entry, ...]]
     mixed_limits: dict[str, Limits] | UnsetType = UNSET
+    kind_limits: dict[str, dict[str, Limits]] | UnsetType = UNSET
+    mixed_inputs: tuple[int, ...] = ()
 
 
 class Variant(_Closed, frozen=True):
@@ -88,6 +92,8 @@ class Problem(_Closed, frozen=True):
     variants: tuple[Variant, ...]
     files: dict[str, bytes] = {}
     mixed_limits: dict[str, Limits] | UnsetType = UNSET
+    kind_limits: dict[str, dict[str, Limits]] | UnsetType = UNSET
+    mixed_inputs: tuple[int, ...] = ()
 
     def variant(self, prescription: str, pool: str) -> Variant | None:
         """The variant that `pool` offers for `prescription`, or None."""
@@ -224,9 +230,19 @@ def _check_configs(where: str, template: str, configs: tuple[dict[str, int], ...
 def _check(path: Path, toml: _Toml, variants: tuple[Variant, ...]) -> None:
     if toml.name != path.parent.name:
         raise BadInput(f"{path}: name is {toml.name!r}, its folder is {path.parent.name!r}; make them equal")
-    for name, limits in (("limits", toml.limits), ("mixed_limits", toml.mixed_limits)):
+    kinds = {} if isinstance(toml.kind_limits, UnsetType) else toml.kind_limits
+    if strange := set(kinds) - set(KINDS):
+        raise BadInput(f"{path}: kind_limits are given for {sorted(strange)}, expected some of {sorted(KINDS)}")
+    every = {
+        "limits": toml.limits,
+        "mixed_limits": toml.mixed_limits,
+        **{f"kind_limits.{k}": v for k, v in kinds.items()},
+    }
+    for name, limits in every.items():
         if limits is not UNSET and set(limits) != set(CONTRACTS):
             raise BadInput(f"{path}: {name} are given for {sorted(limits)}, expected {sorted(CONTRACTS)}")
+    if toml.mixed_inputs and (toml.mixed_limits is UNSET or min(toml.mixed_inputs) < 0):
+        raise BadInput(f"{path}: mixed_inputs are places from 0 beside mixed_limits, found {list(toml.mixed_inputs)}")
     if toml.shape.keys() != toml.small.keys():
         raise BadInput(
             f"{path}: shape has sizes {sorted(toml.shape)}, small has {sorted(toml.small)}; name the same ones"

@@ -3,28 +3,48 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 
 from ..events.errors import BadInput
 from ..events.model import Limits
-from .limits import Seen, limits
+from .limits import Errors, Seen, limits, of_kind
 from .loaded import told
+from .mixing import mixed, needed, worst
 from .probing import Answer
 from .rounding import BITS, Traffic, moved
 
 Tensors = tuple[torch.Tensor, ...]
-Errors = tuple[float, float]
+Mixed = tuple[dict[str, Limits], tuple[int, ...]]
 _HELD_BACK = re.compile(r"\btorch\.(diag|triu|tril)\b|\.(diag|triu|tril)\(")
 _CONVOLUTIONS = {"convolution"}
 # Winograd's F(4 x 4, 3 x 3) takes a quarter of the multiplications that a direct convolution counts.
 _FEWEST_OF_CONVOLUTION = 4
-# What a gate does to inputs (replay/FORMAT.md 5) and is no rarity: large, small, of one sign.
-_KINDS = (lambda value: value * 64.0, lambda value: value * 2.0**-12, torch.abs)
 NONE = (0.0, 0.0)
 _SEEDS = (3, 4, 5, 6, 7)
+_MORE = _SEEDS[:2]
+_QUICK = 10**12
+"""FLOP of a call up to which precisions are tried on further draws: in float64 a card takes a fraction of a second for so many."""
+
+
+def _thinned(value: torch.Tensor) -> torch.Tensor:
+    changed = value.clone()
+    changed.as_strided((changed.numel(),), (1,))[::3] *= 1e-40
+    return changed
+
+
+Change = Callable[[torch.Tensor], torch.Tensor]
+PLAIN: Change = torch.Tensor.clone
+_KINDS: dict[str, Change] = {
+    "large": lambda value: value * 64.0,
+    "small": lambda value: value * 2.0**-12,
+    "one_sign": torch.abs,
+    "denormal": _thinned,
+}
 
 
 def drawn_by(reference: ModuleType, device: torch.device, seed: int) -> Tensors:
@@ -47,12 +67,20 @@ def measured(
     with told("calling it in float64"):
         expected = reference.reference(*drawn)
         shown, products = _shown(reference, eager, drawn, expected)
-        worst = _worst(reference, eager, drawn) if products else {}
+        flops, min_bytes, names = _counts(eager, drawn, out, text)
+        more = _MORE if flops <= _QUICK else ()
+        every = (drawn, *(drawn_by(reference, device, seed) for seed in more)) if products else ()
+        plain = _of_kind(reference, eager, every, PLAIN)
     if not bool(torch.isfinite(expected).any()):
         raise BadInput("expected an answer with finite numbers, found none")
     fp32 = max(_errors(out, expected), *(_fp32(reference, eager, device, seed) for seed in _SEEDS))
-    seen = _seen(fp32, shown, {each: max(shown[each], worst.get(each, NONE)) for each in shown}, out, expected)
-    flops, min_bytes, names = _counts(eager, drawn, out, text)
+    seen = _seen(fp32, shown, out, expected)
+    if plain is not None:
+        seen = replace(worst([seen, plain]), fp32=fp32)
+    found = given or limits(seen)
+    judged_by_us = bool(products) and not given and not seen.whole
+    hidden = judged_by_us and needed(seen, found)
+    mixed_limits, mixed_inputs = _mixed(reference, eager, _again(reference, device, every)) if hidden else ({}, ())
     return Answer(
         files={},
         dtype=str(out.dtype).removeprefix("torch."),
@@ -60,9 +88,12 @@ def measured(
         flops=flops,
         min_bytes=min_bytes,
         family=_family(names, products, out, drawn),
-        limits=given or limits(seen),
+        limits=found,
         seen=seen,
-        mixed_limits=_mixed(reference, eager, device, drawn) if products and not given else {},
+        mixed_limits=mixed_limits,
+        mixed_inputs=mixed_inputs,
+        hidden=hidden and not mixed_limits,
+        kind_limits=_kind_limits(reference, eager, every, found) if judged_by_us else {},
     )
 
 
@@ -77,37 +108,33 @@ def _fp32(reference: ModuleType, eager: ModuleType, device: torch.device, seed: 
     return _errors(eager.run(*drawn), reference.reference(*drawn))
 
 
-def _seen(
-    fp32: Errors, shown: dict[str, Errors], worst: dict[str, Errors], out: torch.Tensor, expected: torch.Tensor
-) -> Seen:
+def _seen(fp32: Errors, shown: dict[str, Errors], out: torch.Tensor, expected: torch.Tensor) -> Seen:
     return Seen(
         fp32=fp32,
         tf32=shown["tf32"],
         bf16=shown["bf16"],
-        tf32_worst=worst["tf32"],
-        bf16_worst=worst["bf16"],
-        tf32_shown=worst["shown"],
+        tf32_worst=shown["tf32"],
+        bf16_worst=shown["bf16"],
+        tf32_shown=shown["shown"],
         peak=_peak(expected),
         whole=not out.is_floating_point(),
     )
 
 
-def _mixed(reference: ModuleType, eager: ModuleType, device: torch.device, drawn: Tensors) -> dict[str, Limits]:
-    """Limits on inputs whose signs are mixed, for terms of one sign hide a precision; none where eager fp32 does not bear them."""
-    coins = torch.Generator(device=device).manual_seed(8)
-    changed = tuple(_tossed(value, coins) if value.is_floating_point() else value for value in drawn)
-    out, expected = eager.run(*changed), reference.reference(*changed)
-    if not _bears(out, expected):
-        return {}
-    shown, _ = _shown(reference, eager, changed, expected)
-    try:
-        return limits(_seen(_errors(out, expected), shown, shown, out, expected))
-    except BadInput:
-        return {}  # fp32 itself cannot compute that
+def _mixed(reference: ModuleType, eager: ModuleType, every: tuple[Tensors, ...]) -> Mixed:
+    def look(plain: Tensors, changed: Tensors) -> Seen | None:
+        out, expected = eager.run(*changed), reference.reference(*changed)
+        # Where there is no number now and was one, a number near the edge is one or none as rounding will have it.
+        if not _bears(out, expected) or _gaps(expected) > _gaps(reference.reference(*plain)):
+            return None
+        shown, _ = _shown(reference, eager, changed, expected)
+        return _seen(_errors(out, expected), shown, out, expected)
+
+    return mixed(every, look)
 
 
-def _tossed(value: torch.Tensor, coins: torch.Generator) -> torch.Tensor:
-    return torch.where(torch.rand(value.shape, generator=coins, device=value.device) < 0.5, -value, value)
+def _gaps(answer: torch.Tensor) -> int:
+    return int((~torch.isfinite(answer)).sum())
 
 
 def _shown(
@@ -141,16 +168,30 @@ def _bears(out: torch.Tensor, expected: torch.Tensor) -> bool:
     return bool((torch.isfinite(out) == torch.isfinite(expected)).all() and torch.isfinite(expected).any())
 
 
-def _worst(reference: ModuleType, eager: ModuleType, drawn: Tensors) -> dict[str, Errors]:
-    """The largest errors by precision over the kinds of inputs that eager fp32 bears."""
-    worst = {"tf32": NONE, "bf16": NONE, "shown": NONE}
-    for change in _KINDS:
+def _of_kind(reference: ModuleType, eager: ModuleType, every: tuple[Tensors, ...], change: Change) -> Seen | None:
+    """The largest errors by precision over draws that are changed so; None where eager fp32 bears none of them."""
+    found: Seen | None = None
+    for drawn in every:
         changed = tuple(change(value) if value.is_floating_point() else value for value in drawn)
-        expected = reference.reference(*changed)
-        if _bears(eager.run(*changed), expected):
-            found, _ = _shown(reference, eager, changed, expected)
-            worst = {each: max(worst[each], found[each]) for each in worst}
-    return worst
+        out, expected = eager.run(*changed), reference.reference(*changed)
+        if _bears(out, expected):
+            shown, _ = _shown(reference, eager, changed, expected)
+            one = _seen(_errors(out, expected), shown, out, expected)
+            found = one if found is None else worst([found, one])
+    return found
+
+
+def _kind_limits(
+    reference: ModuleType, eager: ModuleType, every: tuple[Tensors, ...], plain: dict[str, Limits]
+) -> dict[str, dict[str, Limits]]:
+    seen = {kind: _of_kind(reference, eager, every, change) for kind, change in _KINDS.items()}
+    found = {kind: of_kind(plain, each) for kind, each in seen.items() if each is not None}
+    return {kind: stated for kind, stated in found.items() if stated}
+
+
+def _again(reference: ModuleType, device: torch.device, every: tuple[Tensors, ...]) -> tuple[Tensors, ...]:
+    """Those draws, or more of them: chance shows in no fewer than three."""
+    return every if len(every) > 1 else (*every, *(drawn_by(reference, device, seed) for seed in _MORE))
 
 
 def fit_output(out: Any) -> None:

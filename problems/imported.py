@@ -26,6 +26,7 @@ from .contract import Problem, load_folder
 from .probing import Answer, Budget, Form, Prober
 
 KERNELBENCH = "kernelbench:"
+HIDDEN = "# Not told: "
 _MODULE_NAMES = ("Model", "get_inputs", "get_init_inputs")
 _FUNCTION_NAMES = ("inputs", "reference", "run")
 _OURS = ("run", "operation", "inputs", "reference", "PRECISION", "CONFIG", "OUTPUT_DTYPE")
@@ -148,6 +149,11 @@ def _toml(name: str, answer: Answer, digest: str) -> str:
     sizes = {f"output_{index}": size for index, size in enumerate(answer.output)} or {"output": 1}
     rows = [f"# Made from original.py (sha256 {digest})."]
     rows += [f"# Changed: {note}" for note in answer.notes]
+    rows += (
+        [f"{HIDDEN}terms of one sign, or some that cancel, hide a lower precision than the contract's"]
+        if answer.hidden
+        else []
+    )
     seen = answer.seen
     rows += [
         f"# Errors seen (relative L2, largest over RMS): fp32 {seen.fp32[0]:.3g}, {seen.fp32[1]:.3g}",
@@ -159,9 +165,13 @@ def _toml(name: str, answer: Answer, digest: str) -> str:
         f"flops = {answer.flops}",
         f"min_bytes = {answer.min_bytes}",
     ]
+    if answer.mixed_limits:
+        rows += [f"mixed_inputs = {list(answer.mixed_inputs)}"]
     for table in ("shape", "small"):
         rows += ["", f"[{table}]", *(f"{key} = {size}" for key, size in sizes.items())]
-    for table, stated in (("limits", answer.limits), ("mixed_limits", answer.mixed_limits)):
+    tables = {"limits": answer.limits, "mixed_limits": answer.mixed_limits}
+    tables |= {f"kind_limits.{each}": stated for each, stated in answer.kind_limits.items()}
+    for table, stated in tables.items():
         for contract, limits in stated.items():
             rows += ["", f"[{table}.{contract}]", f"rel_l2 = {limits.rel_l2!r}", f"max_rms = {limits.max_rms!r}"]
     # What generators can do to it besides is theirs to say.

@@ -50,7 +50,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The sources of the problem by file, and what problem.toml states of it. `notes` say what was changed in the user's text."""
+    """The sources of the problem by file, and what problem.toml states of it. `notes` say what was changed in the user's text.
+
+    `hidden`: its gate lets a lower precision than the contract's through.
+    """
 
     files: dict[str, str]
     dtype: str
@@ -61,6 +64,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     limits: dict[str, Limits]
     seen: Seen
     mixed_limits: dict[str, Limits] = {}
+    mixed_inputs: tuple[int, ...] = ()
+    kind_limits: dict[str, dict[str, Limits]] = {}
+    hidden: bool = False
     notes: tuple[str, ...] = ()
 
 

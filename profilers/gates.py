@@ -78,7 +78,7 @@ def _judge_draw(
     if draw.kind != "plain" and not _fair(draw.eager):
         return None
     if contract not in _known(problem, draw):
-        return "unfit_problem", "signs were mixed, and the problem states no limits for that"
+        return "unfit_problem", "the problem states no limits for such inputs"
     if reason := _wrong_type(draw, expected):
         return "wrong_type", reason
     if not draw.inputs_unchanged:
@@ -99,9 +99,9 @@ def _judge_draw(
 
 def _known(problem: ProblemDeclared, draw: Draw) -> dict[str, Limits]:
     """The limits by contract of draws of this kind."""
-    if draw.kind != MIXED:
-        return problem.limits
-    return {} if problem.mixed_limits is UNSET else problem.mixed_limits
+    if draw.kind == MIXED:
+        return {} if problem.mixed_limits is UNSET else problem.mixed_limits
+    return problem.limits if problem.kind_limits is UNSET else problem.kind_limits.get(draw.kind, problem.limits)
 
 
 def _fair(eager: OutputErrors | None) -> bool:

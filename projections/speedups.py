@@ -13,7 +13,7 @@ from .ablation import AblationRow
 from .claims import median_and_lower
 from .runs import Group
 
-_VERSUS = "versus:"
+_VERSUS, WRONG = "versus:", "wrong while timed"
 EAGER = "eager_fp32"
 """The denominator of every speed-up here: PyTorch eager in IEEE fp32."""
 
@@ -23,6 +23,7 @@ class Speedup(msgspec.Struct, frozen=True, kw_only=True):
 
     A baseline's is the ratio of two head-to-heads with one winner, (eager / winner) / (baseline / winner), all of one run. `best` is
     the largest of the baselines', eager's own 1 included. `loses`: the whole interval says that the winner is slower than eager.
+    `wrong` are the baselines of which none is stated, for answers were wrong while they were timed beside the winner.
     """
 
     group: Group
@@ -30,6 +31,7 @@ class Speedup(msgspec.Struct, frozen=True, kw_only=True):
     baselines: dict[str, float]
     best: float
     loses: bool
+    wrong: tuple[str, ...] = ()
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +46,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def speedups(rows: Iterable[AblationRow]) -> tuple[Speedup, ...]:
-    """Of every group that holds a measured comparison with eager fp32 and with every other baseline that it planned."""
+    """Of every group that holds a measured comparison with eager fp32 and with every other baseline that gave right answers."""
     found = (_speedup(row) for row in rows)
     return tuple(each for each in found if each is not None)
 
@@ -71,7 +73,9 @@ def _key(each: Speedup) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _speedup(row: AblationRow) -> Speedup | None:
-    versus = {name.removeprefix(_VERSUS): h for name, h in row.head_to_heads.items() if name.startswith(_VERSUS)}
+    every = {name.removeprefix(_VERSUS): h for name, h in row.head_to_heads.items() if name.startswith(_VERSUS)}
+    wrong = tuple(name for name, entry in every.items() if name != EAGER and entry.outcome == WRONG)
+    versus = {name: entry for name, entry in every.items() if name not in wrong}
     ratios = {name: ratio[0] for name, entry in versus.items() if (ratio := median_and_lower(entry)) is not None}
     if EAGER not in ratios or len(ratios) < len(versus):
         return None
@@ -83,6 +87,7 @@ def _speedup(row: AblationRow) -> Speedup | None:
         baselines=baselines,
         best=max(1.0, *baselines.values()) if baselines else 1.0,
         loses=_loses(versus[EAGER]),
+        wrong=wrong,
     )
 
 

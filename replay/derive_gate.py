@@ -26,15 +26,15 @@ def outcome(report: GateReport, problem: ProblemDeclared, contract: str) -> str:
         return report.error.outcome if report.error.outcome in FAULTS else "run_error"
     if not report.draws:
         return "run_error"
-    limits, mixed = problem.limits[contract], _of_mixed(problem)
+    limits = problem.limits[contract]
     if any(_within(errors, limits) for errors in report.trivial.values()):
         return "unfit_problem"
     for draw in report.draws:
         if not _asked(draw):
             continue
-        if draw.kind == "mixed_signs" and contract not in mixed:
+        stated = _stated(problem, draw.kind)
+        if contract not in stated:
             return "unfit_problem"
-        stated = mixed if draw.kind == "mixed_signs" else problem.limits
         fault = _fault(draw, report, stated[contract])
         if fault == "wrong_result" and contract == "fp32-strict" and _tf32_like(draw, stated):
             return "wrong_precision"
@@ -64,6 +64,14 @@ def misfits(report: GateReport, problem: ProblemDeclared, sized: bool) -> list[s
         if sized and not set(report.expected.shape) <= {1, *problem.shape.values()}:
             found.append(f"an expected shape {report.expected.shape} of a problem of sizes {problem.shape}")
     return found
+
+
+def _stated(problem: ProblemDeclared, kind: str) -> dict[str, Limits]:
+    """The limits of draws of a kind by contract: its own, where the problem has them."""
+    if kind == "mixed_signs":
+        return _of_mixed(problem)
+    own = {} if isinstance(problem.kind_limits, UnsetType) else problem.kind_limits
+    return own.get(kind, problem.limits)
 
 
 def _of_mixed(problem: ProblemDeclared) -> dict[str, Limits]:

@@ -178,6 +178,8 @@ class Finals:
             self._findings.add(seq, "head to head", f"no kernel below physical floor, {floor_ns} ns", f"{fastest} ns")
         asked = asks(self._run.statistics, problem.limits.get(event.contract))
         right = asked is None or outputs_right(samples, asked)
+        if event.outcome == WRONG_WHILE_TIMED and samples.outputs is None:
+            self._findings.add(seq, "head to head", "outputs that are not right", "samples without outputs")
         outcome = _SAMPLED[0] if right else WRONG_WHILE_TIMED
         self._findings.expect(seq, "head to head", outcome, event.outcome, f"{event.comparison} outcome")
         return (statistic.interval(samples, self._run.statistics) if right else None), enough and fastest >= floor_ns

@@ -154,12 +154,14 @@ def problem_demands(problem: ProblemDeclared) -> Iterator[Demand]:
     """What holds of a problem wherever it is registered."""
     # The answer 0 has a rel_l2 of 1: a limit from there on would accept no answer at all.
     mixed = {} if isinstance(problem.mixed_limits, UnsetType) else problem.mixed_limits
-    yield (
-        f"mixed_limits of {problem.name} under the contracts of its limits",
-        set(mixed),
-        set(mixed) <= set(problem.limits),
-    )
-    for contract, limits in (*problem.limits.items(), *mixed.items()):
+    kinds = {} if isinstance(problem.kind_limits, UnsetType) else problem.kind_limits
+    known = set(kinds) <= {"large", "small", "one_sign", "denormal"}
+    yield f"kind_limits of {problem.name} of large, small, one_sign, denormal", set(kinds), known
+    further = (*(() if isinstance(problem.mixed_limits, UnsetType) else (mixed,)), *kinds.values())
+    for stated in further:
+        fits = bool(stated) and set(stated) <= set(problem.limits)
+        yield f"further limits of {problem.name} under contracts of its limits", set(stated), fits
+    for contract, limits in (*problem.limits.items(), *(pair for stated in further for pair in stated.items())):
         fair = 0 < limits.rel_l2 < 1 and limits.max_rms > 0 and isfinite(limits.max_rms)
         yield f"limits of {problem.name} under {contract} over 0, rel_l2 under 1", limits, fair
     counts = problem.flops, problem.min_bytes

@@ -15,6 +15,7 @@ Inputs = tuple[torch.Tensor, ...]
 
 _LARGE, _SMALL, _DENORMAL = 64.0, 2.0**-12, 1e-40
 _COINS = 0x5DEECE66D
+MIXED = "mixed_signs"
 
 
 def _every_third_denormal(value: torch.Tensor) -> torch.Tensor:
@@ -36,7 +37,7 @@ KINDS: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     "small": lambda value, _: value * _SMALL,
     "one_sign": lambda value, _: torch.abs(value),
     "denormal": lambda value, _: _every_third_denormal(value),
-    "mixed_signs": mixed_signs,
+    MIXED: mixed_signs,
 }
 """What is done to each floating-point input of a draw, with coins to toss."""
 
@@ -49,8 +50,11 @@ def draw(device: AnyDevice, subject: Subject, index: int, kind: str = "plain") -
     coins = torch.Generator(device=device.torch_device).manual_seed(seed ^ _COINS)
     with switches.strict():
         drawn: Inputs = load_reference(subject.reference).inputs(subject.shape, generator, device.torch_device)
-        change = KINDS[kind]
-        return tuple(change(value, coins) if value.is_floating_point() else value for value in drawn)
+        change, places = KINDS[kind], subject.tossed if kind == MIXED else ()
+        return tuple(
+            change(value, coins) if value.is_floating_point() and (not places or place in places) else value
+            for place, value in enumerate(drawn)
+        )
 
 
 def copies(views: Inputs) -> Inputs:

@@ -28,12 +28,14 @@ class Calibrate(Message, frozen=True, tag=True):
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kernel is run on: the problem's reference file, its sizes by name, the seed of its inputs, and whether a gate mixes their signs."""
+    """What a kernel is run on: the problem's reference file, its sizes by name, the seed of its inputs, and whether a gate mixes their
+    signs: of the inputs at the places `tossed`, of all where none is named."""
 
     reference: str
     shape: dict[str, int]
     seed: int
     mixed: bool = False
+    tossed: tuple[int, ...] = ()
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):

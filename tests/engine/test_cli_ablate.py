@@ -160,3 +160,24 @@ def test_arms_are_compared_by_time_alone(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["ablate", "sigmoid", "--objective", "energy", "--ledger", str(ledger)])
     assert done.exit_code == 1 and "--objective energy: expected latency" in done.output
     assert not ledger.exists()
+
+
+def test_contradictions_are_refused_before_anything_is_played(tmp_path: Path) -> None:
+    """A recording is judged by the blocks that it holds, and an arm that cannot be is compared with none."""
+    path = tmp_path / "ledger.db"
+    for words, said in (
+        (("run", "kb_reduce", "--blocks", "12"), "--blocks: expected a device that measures, found a recording"),
+        (("ablate", "kb_reduce", "--against", "of"), "arm 'of': expected off, on,"),
+        (("run", "kb_reduce", "--repetitions", "kb_reduce=2=3"), "--repetitions: expected a number or problem=number"),
+    ):
+        found = CliRunner().invoke(main, [*words, "--device", "recorded", "--ledger", str(path)])
+        assert found.exit_code == 1 and said in found.output
+        assert not path.exists()
+
+
+def test_a_file_without_a_suffix_does_not_hide_a_packaged_problem(tmp_path: Path) -> None:
+    """It is named by its path."""
+    Path("kb_reduce").write_text("no problem")
+    words = ("--arms", "on", "--device", "recorded", "--ledger", str(tmp_path / "ledger.db"))
+    assert CliRunner().invoke(main, ["run", "kb_reduce", *words]).exit_code == 0
+    assert "a file of yours is measured" in CliRunner().invoke(main, ["run", "./kb_reduce", *words]).output

@@ -10,9 +10,9 @@ from gpusolver.profilers import artifacts as shapes
 from gpusolver.profilers.gates import judge_report
 
 
-def gated(executor: LocalExecutor, problem: Problem, source: str, contract: str) -> tuple[str, str]:
+def gated(executor: LocalExecutor, problem: Problem, source: str, contract: str, seed: int = 11) -> tuple[str, str]:
     """(outcome, reason)."""
     cell = Cell(problem=problem.name, contract=contract, pool="flags", arm="on", repetition=1)
-    seen = executor.gate(Question(cell=cell, problem=problem, purpose="gate", seed=11), source)
+    seen = executor.gate(Question(cell=cell, problem=problem, purpose="gate", seed=seed), source)
     assert seen.status == "ok", seen.text
     return judge_report(shapes.decode(shapes.Report, seen.artifacts["report"]), declared(problem, "flags"), contract)

@@ -47,3 +47,14 @@ def test_imported_and_packaged_problems_in_every_arm(tmp_path: Path, monkeypatch
         (problem, arm) for problem in (IMPORTED, "kb_softmax") for arm in ALL
     }
     assert verify("ledger.db", deep=True).findings == ()
+
+
+def test_a_file_of_the_name_of_a_packaged_problem_is_not_taken_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both in one run would be one problem; alone, the file is the problem of that name."""
+    monkeypatch.chdir(tmp_path)
+    Path("matmul.py").write_text(modules.CLIPPED)
+    said = CliRunner().invoke(main, ["run", "matmul", "matmul.py", "--device", "cpu"])
+    assert said.exit_code == 1 and "matmul: expected problems of different names" in said.output
+    assert not Path("ledger.db").exists()

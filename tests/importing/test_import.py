@@ -14,11 +14,14 @@ pytestmark = pytest.mark.torch_cpu
 
 from gpusolver.engine.executor import Question
 from gpusolver.engine.local import LocalExecutor
+from gpusolver.engine.registration import STATISTICS
 from gpusolver.events.errors import BadInput
 from gpusolver.events.model import Cell
 from gpusolver.problems.contract import Problem
 from gpusolver.problems.imported import import_file
 from gpusolver.problems.probing import CPU, Budget, Prober
+from gpusolver.profilers import artifacts as shapes
+from gpusolver.profilers.witnesses import wrong_while_timed
 
 from . import modules
 from .gating import gated
@@ -119,6 +122,27 @@ def test_a_measurement_in_parts_meets_the_reference_at_its_own_ends(wide: Proble
     outputs = json.loads(seen.artifacts["samples"])["outputs"]
     assert (len(outputs["pairs"]), len(outputs["ends"])) == (12, 2)
     assert all(side["rel_l2"] == 0.0 for end in outputs["ends"] for side in end)
+
+
+def counting(start: str, change: str) -> str:
+    """The start, but that its calls 10 to 13 do something else: behind five for warming up, four draws, and before four more."""
+    return (
+        f"{start}\n\n_honest, _calls = operation, [0]\n\ndef operation(x):\n    _calls[0] += 1\n"
+        f"    if 10 <= _calls[0] < 14:\n        {change}\n    return _honest(x)\n"
+    )
+
+
+@pytest.mark.parametrize("change", ["return _honest(x) + 1", "x[::3] = x[0]", "return _honest(x.flip(0))"])
+def test_what_is_wrong_in_the_middle_of_a_measurement_only_is_seen(
+    wide: Problem, executor: LocalExecutor, change: str
+) -> None:
+    """Where the float64 answer is not asked: by the other side's outputs. What it does to its inputs it does to its own copy."""
+    seen = executor.compare(asked(wide, "profile"), wide.start, counting(wide.start, change), 6)
+    outputs = json.loads(seen.artifacts["samples"])["outputs"]
+    assert all(side["rel_l2"] == 0.0 for end in outputs["ends"] for side in end)
+    assert [pair["rel_l2"] > 1e-4 for pair in outputs["pairs"]] == [4 <= number < 8 for number in range(12)]
+    samples = shapes.decode(shapes.Samples, seen.artifacts["samples"])
+    assert wrong_while_timed(STATISTICS, samples, wide.limits["tf32-allowed"])
 
 
 def test_sizes_are_halved_in_the_text_and_the_change_is_said(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from gpusolver.projections.ablation import AblationRow
 from gpusolver.projections.runs import Group
@@ -35,6 +36,26 @@ def test_where_nothing_beats_eager_the_best_is_eager() -> None:
 
 def test_a_group_without_all_its_comparisons_is_left_out() -> None:
     assert speedups([row("a.b.c", compile_fp32=2.0), row("a.b.d", eager_fp32=2.0, compile_fp32=None)]) == ()
+
+
+def test_a_baseline_that_was_wrong_while_timed_is_left_out_alone_and_named() -> None:
+    """The group is summed up with those that have the same baselines; eager itself is the denominator, and cannot be left out."""
+    whole = row("a.b.c", eager_fp32=4.0, compile_fp32=2.0, compile_tf32=8.0)
+    wrong = {
+        name: replace(entry, outcome="wrong while timed", interval=None, samples="ab" * 32)
+        for name, entry in whole.head_to_heads.items()
+    }
+    (found,) = speedups(
+        [replace(whole, head_to_heads={**whole.head_to_heads, "versus:compile_fp32": wrong["versus:compile_fp32"]})]
+    )
+    assert (found.winner, found.baselines, found.best, found.wrong) == (
+        4.0,
+        {"compile_tf32": 0.5},
+        1.0,
+        ("compile_fp32",),
+    )
+    no_eager = replace(whole, head_to_heads={**whole.head_to_heads, "versus:eager_fp32": wrong["versus:eager_fp32"]})
+    assert speedups([no_eager]) == () and [group.problem for group in left_out([no_eager])] == ["a.b.c"]
 
 
 def test_sums_keep_kinds_apart() -> None:

@@ -305,6 +305,20 @@ def test_a_comparison_called_wrong_whose_outputs_are_right(bounded: dict[str, Pa
     assert {(seq, "head to head"), (seq, "interval")} <= found(path)
 
 
+def test_a_comparison_called_wrong_of_which_no_outputs_are_shown(bounded: dict[str, Path], tmp_path: Path) -> None:
+    """Nor by leaving out what would show it right."""
+
+    def change(events: list[Line]) -> None:
+        event = first(events, "HeadToHead", outcome="measured")
+        edited(path, event.body, "samples", drop("outputs"))
+        event.body.update(outcome="wrong while timed", interval=None)
+
+    path = Path(shutil.copy(bounded[""], tmp_path / "ledger.db"))
+    rewrite(path, change)
+    seq = first(lines(path), "HeadToHead", outcome="wrong while timed").seq
+    assert (seq, "head to head") in found(path)
+
+
 # --- pairs of an examination ---
 
 

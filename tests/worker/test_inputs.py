@@ -10,6 +10,7 @@ pytest.importorskip("torch")
 pytestmark = pytest.mark.torch_cpu
 
 import torch
+from msgspec.structs import replace
 
 from gpusolver.engine.worker.device import CpuDevice
 from gpusolver.engine.worker.inputs import copies, draw
@@ -109,6 +110,14 @@ def inputs(shape, generator, device):
 def reference(x, y):
     return x.double()
 """
+
+
+def test_signs_are_mixed_of_the_inputs_that_are_named_alone(tmp_path: Path) -> None:
+    """Of none named, of all; other kinds change every input."""
+    asked = replace(subject(tmp_path, POSITIVE), tossed=(1,))
+    for kind, changed in (("mixed_signs", [False, True]), ("large", [True, True])):
+        found = zip(draw(CpuDevice(), asked, 0), draw(CpuDevice(), asked, 0, kind), strict=True)
+        assert [not one.equal(other) for one, other in found] == changed
 
 
 def test_mixed_signs_are_coins_that_know_neither_the_value_nor_the_other_input(tmp_path: Path) -> None:
