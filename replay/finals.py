@@ -101,7 +101,9 @@ class Finals:
             self._findings.add(seq, "head to head", f"one of {comparisons(event.contract)}", event.comparison)
             return
         if not self._registered(event.comparison):
-            self._findings.add(seq, "head to head", f"one of those registered, {self._run.comparisons}", event.comparison)
+            self._findings.add(
+                seq, "head to head", f"one of those registered, {self._run.comparisons}", event.comparison
+            )
             return
         left, right = self._due(group, event.comparison)
         if left is None or right is None:

@@ -62,7 +62,10 @@ def test_a_run_makes_what_it_registered_and_states_claims_on_that_alone(some: Pa
     assert compared(some) == ["endpoint_kernel", "total"]
     assert claimed(some) == ["endpoint_kernel"]
     assert_verifies(some)
-    assert "run1: of the comparisons after the rounds it registered only: total, endpoint_kernel" in verify(some, True).notes
+    assert (
+        "run1: of the comparisons after the rounds it registered only: total, endpoint_kernel"
+        in verify(some, True).notes
+    )
 
 
 def test_without_a_list_all_are_made_and_the_payload_has_no_such_key(tmp_path: Path) -> None:
@@ -169,7 +172,7 @@ def test_a_name_that_is_not_due_changes_nothing(copied: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (("tabu",), "of the arms off, on under tf32-allowed: endpoint, .*versus:compile_tf32; found tabu"),
+        (("tabu",), r"of the arms off, on under tf32-allowed: endpoint, .*versus:compile_tf32; found tabu"),
         (("versus",), "found versus"),
         (("total", "total"), "each once .*found total, total"),
     ],
@@ -181,7 +184,7 @@ def test_what_can_never_be_due_is_refused(names: tuple[str, ...], words: str) ->
 
 def test_a_contract_has_its_own_baselines() -> None:
     strict = replace(asked("versus:eager_tf32"), contracts=("fp32-strict",))
-    with pytest.raises(BadInput, match="under fp32-strict: .*versus:compile_fp32; found versus:eager_tf32"):
+    with pytest.raises(BadInput, match=r"under fp32-strict: .*versus:compile_fp32; found versus:eager_tf32"):
         check_request(strict)
     check_request(replace(strict, contracts=("fp32-strict", "tf32-allowed")))
 
