@@ -26,7 +26,7 @@ _RESTRICTION = (
 
 
 @click.command("run")
-@run_options(arms="off,on", problems=",".join(REFERENCE_BATCH))
+@run_options(arms="off,on", problems=",".join(REFERENCE_BATCH), comparisons="all")
 def run_command(**words: Any) -> None:
     """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger.
 

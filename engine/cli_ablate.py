@@ -25,10 +25,12 @@ ORACLE = "oracle"
 
 
 @click.command("ablate")
-@run_options(arms="off,on,off+tabu,on+tabu,random", problems="none: compare what --ledger holds")
+@run_options(arms="off,on,off+tabu,on+tabu,random", problems="none: compare what --ledger holds", comparisons="none")
 @click.option("--against", default="on", show_default=True, help="The arm that is compared with every other.")
 def ablate_command(against: str, **words: Any) -> None:
     """Play problems in several arms and say which arm won, beside the oracle; without any, compare what --ledger holds.
+
+    It reads the rounds alone, so by default nothing is compared after them: --comparisons all, or some, if you want speed-ups too.
 
     TARGETS are those of `gpusolver run`: names of packaged problems, all, my_kernel.py, kernelbench:level1/first24.
     """

@@ -16,7 +16,7 @@ from ..profilers import artifacts as shapes
 from ..profilers.gates import gate_seed
 from ..profilers.intervals import interval
 from ..profilers.witnesses import wrong_while_timed
-from ..projections.claims import Pair, Side, endpoint_pairs, planned_arms, recorded_source
+from ..projections.claims import Pair, Side, recorded_source, registered_pairs
 from ..projections.runs import Group, RunView, group_of_comparison
 from .executor import Executor, Observation, Question
 from .records import Draft
@@ -49,10 +49,9 @@ class Finals:
         self._registration = view.registration
 
     def play(self, group: Group, problem: Problem) -> None:
-        """Every comparison of the group, each recorded as soon as it is measured."""
-        arms = planned_arms(self._registration, group)
+        """Every registered comparison of the group, each recorded as soon as it is measured."""
         done = {(h.problem, h.contract, h.pool, h.repetition, h.comparison) for h in self._view.head_to_heads}
-        for pair in endpoint_pairs(arms, baselines(group.contract)):
+        for pair in registered_pairs(self._registration, group, baselines(group.contract)):
             if (group.problem, group.contract, group.pool, group.repetition, pair.comparison) not in done:
                 self._record(group, problem, pair)
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import UnsetType
 
 from ..events.artifacts import digest
 from ..events.errors import BadInput
@@ -133,6 +134,8 @@ class RecordedExecutor:
             raise self._refusal("--rounds", f"at most {recorded.max_rounds}", str(asked.max_rounds))
         if asked.generators != recorded.generators:
             raise self._refusal("--generators", _chain(recorded), _chain(asked))
+        if not _within(asked.comparisons, recorded.comparisons):
+            raise self._refusal("--comparisons", _compared(recorded), _compared(asked))
         if asked.statistics != recorded.statistics:
             raise self._refusal("statistics", str(recorded.statistics), str(asked.statistics))
 
@@ -154,6 +157,18 @@ class RecordedExecutor:
 
 def _chain(registered: RunRegistered) -> str:
     return "catalogue" if registered.generators is msgspec.UNSET else ",".join(registered.generators)
+
+
+def _within(asked: tuple[str, ...] | UnsetType, recorded: tuple[str, ...] | UnsetType) -> bool:
+    """Whether every comparison that is asked for was one to be made in the recording; UNSET is all that are due."""
+    if isinstance(recorded, UnsetType):
+        return True
+    return not isinstance(asked, UnsetType) and set(asked) <= set(recorded)
+
+
+def _compared(registered: RunRegistered) -> str:
+    listed = registered.comparisons
+    return "all" if isinstance(listed, UnsetType) else ",".join(listed) or "none"
 
 
 def _words(cell: Cell) -> str:

@@ -30,8 +30,10 @@ from ..events.model import (
 )
 from ..problems.contract import CONTRACTS, Problem, declared, load
 from ..projections.cell import arm_policy
+from ..projections.claims import endpoint_pairs
 from .executor import Executor
 from .experience import PREFIX, PROPOSING, learnt
+from .finals import baselines
 from .generators.chain import Chain
 from .generators.registry import DEFAULT, check_names
 from .rules import rules
@@ -60,7 +62,7 @@ _ROOMS = ("engine", "events", "profilers", "projections", "problems")
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a person asks for. `repetitions` by problem; a problem that is not named there is run once.
 
-    `generators` is the chain in the order of asking; the catalogue alone is what a run without a registered chain has.
+    `comparisons` are those to make after the rounds, UNSET: all that are due. `generators` is the chain in the order of asking; the catalogue alone is what a run without a registered chain has.
     `imported` are problems of no folder here, by name. `blocks` is the number of ABBA blocks of a pair at most, else that of STATISTICS.
     `objective`: what verdicts are by, where it is not latency.
     """
@@ -73,6 +75,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     rules: str = "seed"
     propose: bool = False
     share: bool = False
+    comparisons: tuple[str, ...] | UnsetType = UNSET
     repetitions: Mapping[str, int] = {}
     blocks: int | UnsetType = UNSET
     seed: int = 0
@@ -118,6 +121,7 @@ def register(
         generators=UNSET if chain is None else chain.names,
         experience=experience,
         shares=request.share or UNSET,
+        comparisons=request.comparisons,
     )
 
 
@@ -240,6 +244,20 @@ def check_words(request: RunRequest) -> None:
             "Use --rules seed, full or a TOML file."
         )
     _within_a_thousand("--rounds", request.rounds)
+    _check_comparisons(request)
+
+
+def _check_comparisons(request: RunRequest) -> None:
+    if isinstance(request.comparisons, UnsetType):
+        return
+    versus = dict.fromkeys(name for contract in request.contracts for name in baselines(contract))
+    due = [pair.comparison for pair in endpoint_pairs(request.arms, versus)]
+    strangers = [name for name in dict.fromkeys(request.comparisons) if name not in due]
+    if strangers or len(set(request.comparisons)) < len(request.comparisons):
+        raise BadInput(
+            f"--comparisons: expected all, none, or each once of those of the arms {', '.join(request.arms)} under "
+            f"{', '.join(request.contracts)}: {', '.join(due) or 'none'}; found {', '.join(strangers or request.comparisons)}"
+        )
 
 
 def _within_a_thousand(what: str, number: int) -> None:
@@ -262,6 +280,8 @@ def _claims(request: RunRequest) -> Iterable[ClaimRegistered]:
     if not {"on", "off"} <= set(request.arms) or request.pool != "flags":
         return
     for problem, contract, comparison, bound, text in _CLAIMS:
+        if not isinstance(request.comparisons, UnsetType) and comparison not in request.comparisons:
+            continue  # nothing would be measured that could answer it
         if problem in request.problems and contract in request.contracts:
             yield ClaimRegistered(
                 claim=f"{problem}/{contract}/{comparison}",

@@ -86,8 +86,9 @@ def print_report(view: RunView, console: Console) -> None:
     found = rows(view)
     console.print(_arms(found))
     console.print(_signals(view))
-    console.print(_ratios(found, _named(_GAINS_TITLE, view), _GAINS))
-    console.print(_ratios(found, _named(_VERSUS_TITLE, view), _VERSUS))
+    for title, columns in ((_GAINS_TITLE, _GAINS), (_VERSUS_TITLE, _VERSUS)):
+        if any(columns.keys() & row.head_to_heads.keys() for row in found):
+            console.print(_ratios(found, _named(title, view), columns))
     if view.claims:
         console.print(_claims(view))
     if predictions := predicted(view):

@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 import click
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ..events.errors import BadInput
 from ..problems.contract import load, names
 from ..problems.imported import KERNELBENCH
+from ..projections.claims import ENDPOINTS
 from .cli_objective import objective_of
 from .devices import DEVICES, all_problems
 from .generators.registry import DEFAULT
@@ -23,6 +24,7 @@ from .registration import STATISTICS, RunRequest, check_words
 
 OWN_FILES = ("module", "catalogue")
 EVERY = "all"
+NONE = "none"
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
@@ -39,6 +41,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     propose: bool
     share: bool
+    comparisons: str
     generators: str
     device: str
     recording: pathlib.Path | None
@@ -57,18 +60,18 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.targets) or self.problems is not None
 
 
-def run_options(arms: str, problems: str) -> Callable[[Command], Command]:
-    """TARGETS and every option of a run; `arms` by default, `problems` is what the help says of none."""
+def run_options(arms: str, problems: str, comparisons: str) -> Callable[[Command], Command]:
+    """TARGETS and every option of a run; `arms` and `comparisons` by default, `problems` is what the help says of none."""
 
     def decorated(command: Command) -> Command:
-        for option in reversed(_options(arms, problems)):
+        for option in reversed(_options(arms, problems, comparisons)):
             command = option(command)
         return command
 
     return decorated
 
 
-def _options(arms: str, problems: str) -> tuple[Callable[[Command], Command], ...]:
+def _options(arms: str, problems: str, comparisons: str) -> tuple[Callable[[Command], Command], ...]:
     path: Any = click.Path(path_type=pathlib.Path)
     folder: Any = click.Path(path_type=pathlib.Path, exists=True, file_okay=False)
     # fmt: off
@@ -83,6 +86,10 @@ def _options(arms: str, problems: str) -> tuple[Callable[[Command], Command], ..
         click.option("--rules", "table", default="seed", show_default=True, help="seed, full, a TOML file, or from:LEDGER."),
         click.option("--propose", is_flag=True, help="With --rules from: also the rules that the ledger suggests."),
         click.option("--share-measurements", "share", is_flag=True, help="An arm may take what another arm measured."),
+        click.option(
+            "--comparisons", default=comparisons, show_default=True,
+            help=f"Head to head after the rounds: all, none, or by comma: {', '.join(p.comparison for p in ENDPOINTS)}, versus:eager_fp32, ...",
+        ),
         click.option(
             "--generators", default="", show_default="catalogue; module,catalogue where files of yours are among the problems",
             help=f"The chain, by comma: {', '.join(GENERATORS)}.",
@@ -115,6 +122,7 @@ def request_of(asked: Words, otherwise: tuple[str, ...] = ()) -> RunRequest:
         rules=asked.table,
         propose=asked.propose,
         share=asked.share,
+        comparisons=comparisons_of(asked.comparisons),
         blocks=UNSET if asked.blocks is None else asked.blocks,
         seed=asked.seed,
         objective=objective_of(asked.objective, asked.thermal, asked.latency_bound),
@@ -170,6 +178,14 @@ def _known(word: str, asked: Words) -> str:
 def words(text: str) -> tuple[str, ...]:
     """The words between commas."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def comparisons_of(text: str) -> tuple[str, ...] | UnsetType:
+    """`all` that are due (UNSET), `none`, or those between commas; BadInput for nothing at all."""
+    named = words(text)
+    if not named:
+        raise BadInput("--comparisons: expected all, none, or names by comma; found nothing")
+    return UNSET if named == (EVERY,) else () if named == (NONE,) else named
 
 
 def repetitions_of(text: str, problems: tuple[str, ...]) -> dict[str, int]:

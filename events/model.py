@@ -390,7 +390,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class RunRegistered(Event, frozen=True, tag=True):
     """Everything that is decided before measuring. `generators` is the chain in the order of asking; UNSET: the catalogue alone.
 
-    With `shares`, an arm may take what another arm of its group measured.
+    With `shares`, an arm may take what another arm of its group measured. `comparisons` are those that are made after the rounds where
+    they are due; UNSET: all that are due.
     """
 
     run: str
@@ -408,6 +409,7 @@ class RunRegistered(Event, frozen=True, tag=True):
     generators: tuple[str, ...] | UnsetType = UNSET
     experience: Experience | UnsetType = UNSET
     shares: bool | UnsetType = UNSET
+    comparisons: tuple[str, ...] | UnsetType = UNSET
 
 
 class RuleSeeded(Event, frozen=True, tag=True):

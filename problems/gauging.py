@@ -16,7 +16,7 @@ from .limits import Errors, Seen, limits, of_kind
 from .loaded import told
 from .mixing import mixed, needed, worst
 from .probing import Answer
-from .rounding import BITS, Traffic, moved
+from .rounding import BITS, RECURRENT, Traffic, may_multiply, moved
 
 Tensors = tuple[torch.Tensor, ...]
 Mixed = tuple[dict[str, Limits], tuple[int, ...]]
@@ -241,12 +241,12 @@ def _counts(eager: ModuleType, drawn: Tensors, out: torch.Tensor, text: str) -> 
 
 
 def _family(names: set[str], products: int, out: torch.Tensor, drawn: Tensors) -> str:
-    """What an operation is, for evidence to count among its like."""
-    if products > 3:
+    """What an operation is, for evidence to count among its like; only those that surely multiply no matrices are `reduce`, `norm` or `elementwise`."""
+    if products > 3 or names & RECURRENT:
         return "network"
     if names & _CONVOLUTIONS:
         return "conv"
-    if products:
+    if products or any(may_multiply(name) for name in names):
         return "matmul"
     if out.numel() * 2 <= max(value.numel() for value in drawn):
         return "reduce"

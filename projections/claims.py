@@ -7,6 +7,7 @@ from math import floor
 from typing import Literal
 
 import msgspec
+from msgspec import UnsetType
 
 from ..events.model import Cell, ClaimRegistered, ClaimStated, HeadToHead, RunRegistered
 from .runs import Group, RunView, cell_state
@@ -53,6 +54,12 @@ def endpoint_pairs(arms: Collection[str], baselines: Iterable[str] = ()) -> tupl
         for pair in (*ENDPOINTS, *versus)
         if all(side.name in arms for side in (pair.left, pair.right) if side.role == "incumbent")
     )
+
+
+def registered_pairs(registration: RunRegistered, group: Group, baselines: Iterable[str]) -> tuple[Pair, ...]:
+    """The head-to-heads of a group that are due and, where the run registered which ones it makes, among those."""
+    due, listed = endpoint_pairs(planned_arms(registration, group), baselines), registration.comparisons
+    return due if isinstance(listed, UnsetType) else tuple(pair for pair in due if pair.comparison in listed)
 
 
 def planned_arms(registration: RunRegistered, group: Group) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable
 
 import msgspec
+from msgspec import UnsetType
 
 from ..events.model import (
     Cell,
@@ -99,6 +100,11 @@ class Finals:
         if event.comparison not in comparisons(event.contract):
             self._findings.add(seq, "head to head", f"one of {comparisons(event.contract)}", event.comparison)
             return
+        if not self._registered(event.comparison):
+            self._findings.add(
+                seq, "head to head", f"one of those registered, {self._run.comparisons}", event.comparison
+            )
+            return
         left, right = self._due(group, event.comparison)
         if left is None or right is None:
             self._findings.add(seq, "head to head", "two sides that the cells of the plan give", event.comparison)
@@ -111,6 +117,10 @@ class Finals:
         ratio = self._ratio(seq, event)
         if ratio is not None:
             self.ratios.setdefault((group, event.comparison), ratio)
+
+    def _registered(self, comparison: str) -> bool:
+        """Whether the run makes this comparison where it is due; without a list it makes all."""
+        return isinstance(self._run.comparisons, UnsetType) or comparison in self._run.comparisons
 
     def _check_time(self, seq: int, group: Group, comparison: str) -> None:
         """The comparison belongs to the plan and follows the end of every cell of its group."""
@@ -188,9 +198,9 @@ class Finals:
         return next(p for p in self._run.problems if p.name == event.problem)
 
     def check_complete(self, seq: int) -> None:
-        """Every comparison that the plan and the cells allow was recorded."""
+        """Every comparison that the registration, the plan and the cells allow was recorded."""
         for group in self._ended:
-            for comparison in comparisons(group[1]):
+            for comparison in filter(self._registered, comparisons(group[1])):
                 with self._findings.derivation(seq, f"{comparison} of {group}"):
                     if None not in self._due(group, comparison) and (group, comparison) not in self._seen:
                         self._findings.add(seq, "head to head", f"{comparison} of {group}", "absent")

@@ -34,6 +34,7 @@ def check_registered(seq: int, registered: RunRegistered, findings: Findings) ->
         *_plan(registered),
         *_numbers(registered),
         *_chain(registered),
+        *_comparisons(registered),
         *(demand for problem in registered.problems for demand in problem_demands(problem)),
         *(demand for claim in registered.claims for demand in _claim(claim, registered)),
         *_by_objective(registered),
@@ -95,6 +96,15 @@ def _chain(registered: RunRegistered) -> Iterator[Demand]:
             chain,
             (bool(chain) and named and len(set(chain)) == len(chain)),
         )
+
+
+def _comparisons(registered: RunRegistered) -> Iterator[Demand]:
+    listed = registered.comparisons
+    if isinstance(listed, UnsetType):
+        return
+    known = {name for contract in {cell.contract for cell in registered.plan} for name in comparisons(contract)}
+    yield "comparisons: each once", listed, len(set(listed)) == len(listed)
+    yield "comparisons of the plan's contracts", listed, set(listed) <= known
 
 
 def _numbers(registered: RunRegistered) -> Iterator[Demand]:
@@ -176,6 +186,9 @@ def _claim(claim: ClaimRegistered, registered: RunRegistered) -> Iterator[Demand
     yield f"{name}: decimals from 0 to {MOST_DECIMALS}", claim.decimals, 0 <= claim.decimals <= MOST_DECIMALS
     known = comparisons(claim.contract)
     yield f"{name}: one of {', '.join(known)}", claim.comparison, claim.comparison in known
+    listed = registered.comparisons
+    made = isinstance(listed, UnsetType) or claim.comparison in listed
+    yield f"{name}: a comparison among those registered", claim.comparison, made
     scope = (claim.problem, claim.contract, claim.pool)
     planned = scope in {(cell.problem, cell.contract, cell.pool) for cell in registered.plan}
     yield f"{name}: a problem, contract and pool of the plan", scope, planned

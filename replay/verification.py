@@ -244,6 +244,9 @@ class Verification:
                 f"{run.run}: recorded, not pre-registered; it answers from the ledger with head {registered.origin.head} "
                 f"({registered.origin.events} events){self._unread()}"
             )
+        if not isinstance(registered.comparisons, UnsetType):
+            named = ", ".join(registered.comparisons) or "none"
+            self.kept.notes.append(f"{run.run}: of the comparisons after the rounds it registered only: {named}")
         if run.stopped is None:
             self.kept.notes.append(f"{run.run} has not ended: no RunStopped")
 

@@ -56,6 +56,9 @@ _OF_LAYOUT = (
     "fewer_instructions",
     "hide_latency",
 )
+# Families of imported problems in which no operator multiplies matrices: TF32 changes nothing there, so the precision stays as it is, and
+# a winner is its own strict twin.
+_WITHOUT_PRODUCTS = ("reduce", "norm", "elementwise")
 # Of each of these a source has one at most.
 _ALTERNATIVES = (("compile", "compile_autotune", "reduce_overhead"), ("triangular", "triangular_tiles"))
 
@@ -74,7 +77,8 @@ class ModuleGenerator:
         """The incumbent's ways and each further one; None for a source of another generator, or where it does all of them already."""
         if not is_module(asked.source):
             return None
-        precision = "tf32" if asked.prescription == "enable_tf32" else precision_of(asked.source)
+        multiplies = asked.problem.family not in _WITHOUT_PRODUCTS
+        precision = "tf32" if asked.prescription == "enable_tf32" and multiplies else precision_of(asked.source)
         if asked.contract == "fp32-strict":
             precision = "ieee"
         mine = ways_of(asked.source)

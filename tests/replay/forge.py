@@ -77,6 +77,7 @@ class Forge:
         looks: tuple[int, ...] | None = None,
         second: bool = False,
         policy: Policy = POLICY,
+        comparisons: tuple[str, ...] | None = None,
     ) -> None:
         self._second = second
         self.ledger, self.world, self.rules, self.run, self._interrupt = ledger, world, rules, run, interrupt
@@ -107,9 +108,10 @@ class Forge:
             statistics=Statistics(
                 blocks=8, tail_num=1, tail_den=20, margin=0.01, floor_multiple=2.0, looks=looks or UNSET
             ),
-            claims=(claim,),
+            claims=(claim,) if comparisons is None or claim.comparison in comparisons else (),
             code={"version": "made up"},
             environment={"made_up": "yes"},
+            comparisons=UNSET if comparisons is None else comparisons,
         )
         self.states: dict[Cell, CellState] = {}
         self.sources: dict[str, str] = {}
@@ -448,7 +450,7 @@ class Forge:
             for c, s in self.states.items()
             if c.repetition == repetition and s.incumbent is not None and s.start in s.signals
         }
-        strict = self.registered.plan[0].contract == "fp32-strict"
+        strict, listed = self.registered.plan[0].contract == "fp32-strict", self.registered.comparisons
         baselines = (
             ("eager_fp32", "compile_fp32") if strict else ("eager_fp32", "compile_fp32", "eager_tf32", "compile_tf32")
         )
@@ -464,7 +466,7 @@ class Forge:
         return [
             self.head_to_head(repetition, name, *(_side(sides, side) for side in pair))
             for name, pair in pairs.items()
-            if all(side.rstrip("!") in sides for side in pair)
+            if all(side.rstrip("!") in sides for side in pair) and (listed is UNSET or name in listed)
         ]
 
     def head_to_head(self, repetition: int, comparison: str, left: str, right: str) -> HeadToHead:

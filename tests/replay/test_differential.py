@@ -152,6 +152,7 @@ RUNS = st.fixed_dictionaries(
         "interrupt": st.tuples(st.integers(0, 2), st.integers(0, 3)),
         "looks": st.sampled_from((None, (8,), (6, 8), (4, 6, 8))),
         "second": st.booleans(),
+        "comparisons": st.sampled_from((None, (), ("total",), ("versus:eager_fp32", "endpoint"))),
         "policy": st.sampled_from((POLICY, WORTH, replace(WORTH, patience=1), replace(POLICY, patience=2))),
     }
 )
