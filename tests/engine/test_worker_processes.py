@@ -204,7 +204,8 @@ def test_two_processes_that_answer_on_one_socket_are_a_lost_worker(executor: Loc
     source = forks(where)
     outcomes = {gate(executor, source)[0]}
     timed = executor.compare(question(), source, source, 2)
-    assert outcomes <= {"worker_lost", "passed", "run_error", "timeout"}
+    # Two processes that spoil one another's outputs may also be found wrong.
+    assert outcomes <= {"worker_lost", "passed", "run_error", "timeout", "wrong_later"}
     assert timed.status in ("ok", "worker_lost")
     assert_unharmed(executor)
 

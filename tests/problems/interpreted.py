@@ -83,7 +83,9 @@ def lowered(problem: Problem, reference: ModuleType) -> dict[str, dict[str, dict
     shape = problem.small | {size: problem.shape[size] for size in DEEP[problem.name]} | WIDE.get(problem.name, {})
     drawn = reference.inputs(shape, torch.Generator().manual_seed(5), "cpu")
     found: dict[str, dict[str, dict[str, float]]] = {}
-    for kind, change in KINDS.items():
+    for kind, change in (
+        (name, how) for name, how in KINDS.items() if name != "mixed_signs"
+    ):  # these problems state no limits for it
         inputs = tuple(change(x, torch.Generator().manual_seed(6)) for x in drawn)
         expected = reference.reference(*inputs)
         found[kind] = {}
