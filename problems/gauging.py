@@ -70,7 +70,7 @@ def measured(
         flops, min_bytes, names = _counts(eager, drawn, out, text)
         more = _MORE if flops <= _QUICK else ()
         every = (drawn, *(drawn_by(reference, device, seed) for seed in more)) if products else ()
-        plain = _of_kind(reference, eager, every, PLAIN)
+        plain = _of_kind(reference, eager, every[1:], PLAIN)
     if not bool(torch.isfinite(expected).any()):
         raise BadInput("expected an answer with finite numbers, found none")
     fp32 = max(_errors(out, expected), *(_fp32(reference, eager, device, seed) for seed in _SEEDS))
@@ -78,9 +78,7 @@ def measured(
     if plain is not None:
         seen = replace(worst([seen, plain]), fp32=fp32)
     found = given or limits(seen)
-    judged_by_us = bool(products) and not given and not seen.whole
-    hidden = judged_by_us and needed(seen, found)
-    mixed_limits, mixed_inputs = _mixed(reference, eager, _again(reference, device, every)) if hidden else ({}, ())
+    ours = bool(products) and not given and not seen.whole
     return Answer(
         files={},
         dtype=str(out.dtype).removeprefix("torch."),
@@ -90,11 +88,23 @@ def measured(
         family=_family(names, products, out, drawn),
         limits=found,
         seen=seen,
-        mixed_limits=mixed_limits,
-        mixed_inputs=mixed_inputs,
-        hidden=hidden and not mixed_limits,
-        kind_limits=_kind_limits(reference, eager, every, found) if judged_by_us else {},
+        **(_further(reference, eager, device, every, seen) if ours else {}),
     )
+
+
+def _further(
+    reference: ModuleType, eager: ModuleType, device: torch.device, every: tuple[Tensors, ...], plain: Seen
+) -> dict[str, Any]:
+    """Of an Answer: limits of other kinds of inputs, and of mixed signs where plain draws hide a precision."""
+    stated = limits(plain)
+    hidden = needed(plain, stated)
+    found, places = _mixed(reference, eager, _again(reference, device, every)) if hidden else ({}, ())
+    return {
+        "mixed_limits": found,
+        "mixed_inputs": places,
+        "hidden": hidden and not found,
+        "kind_limits": _kind_limits(reference, eager, every, stated),
+    }
 
 
 def handed_back(drawn: Tensors, answer: torch.Tensor) -> bool:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from collections.abc import Iterable, Iterator
 
+import msgspec
 from msgspec import UnsetType
 
 from ..events.model import Event, ExaminationRegistered, ProblemDeclared, RunRegistered
 from .findings import Findings
 from .shelf import Shelf
 
+# Prescriptions are those of the run's chain, and what is more in the file asks nothing of a ledger.
+_STATED = (
+    *("name", "family", "dtype", "shape", "flops", "min_bytes", "weight"),
+    *("limits", "mixed_limits", "kind_limits"),
+)
 DUE = ("eager.py", "problem.toml", "reference.py", "start.py")
 
 
@@ -45,6 +52,19 @@ def check_files(seq: int, problems: Iterable[ProblemDeclared], shelf: Shelf, fin
         elif all(digest in shelf for digest in problem.files.values()):
             found = _digest({path: shelf.raw(digest) for path, digest in problem.files.items()})
             findings.expect(seq, "registration", found, problem.digest, f"digest of the files of {problem.name}")
+            _check_stated(seq, problem, shelf.raw(problem.files["problem.toml"]), findings)
+
+
+def _check_stated(seq: int, problem: ProblemDeclared, text: bytes, findings: Findings) -> None:
+    """What problem.toml states is what was declared: no limit is wider, and no count smaller, than where it came from."""
+    try:
+        stated = tomllib.loads(text.decode())
+    except ValueError as error:
+        findings.add(seq, "registration", f"problem.toml of {problem.name} in TOML", str(error))
+        return
+    said = msgspec.to_builtins(problem)
+    for name in _STATED:
+        findings.expect(seq, "registration", stated.get(name), said.get(name), f"{name} of {problem.name}")
 
 
 def _plain(path: str) -> bool:

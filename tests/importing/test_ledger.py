@@ -11,7 +11,7 @@ from gpusolver.engine import run as run_module
 from gpusolver.engine.registration import RunRequest
 from gpusolver.engine.run import Run
 from gpusolver.events.errors import BadInput
-from gpusolver.events.model import ProblemDeclared, RunRegistered
+from gpusolver.events.model import Limits, ProblemDeclared, RunRegistered
 from gpusolver.events.reader import LedgerReader
 from gpusolver.events.writer import LedgerWriter
 from gpusolver.problems.contract import Problem, load
@@ -108,3 +108,25 @@ def test_paths_that_leave_the_folder_are_refused_or_found(
     if ".." in path:
         with pytest.raises(BadInput, match="within its folder"):
             materialised(NAME, files)
+
+
+WIDE = Limits(rel_l2=0.9, max_rms=90.0)
+
+
+@pytest.mark.parametrize(
+    ("field", "forged"),
+    [
+        ("limits", dict.fromkeys(("fp32-strict", "tf32-allowed", "bf16-allowed"), WIDE)),
+        ("kind_limits", {"large": {"tf32-allowed": WIDE}}),
+        ("mixed_limits", {"tf32-allowed": WIDE}),
+        ("min_bytes", 1),
+        ("flops", 1),
+    ],
+)
+def test_limits_and_counts_that_the_problem_s_own_file_does_not_state_are_found(
+    tmp_path: Path, problem: Problem, monkeypatch: pytest.MonkeyPatch, field: str, forged: object
+) -> None:
+    """Wide limits pass a wrong kernel, and small counts one that is faster than the card."""
+    forge(tmp_path / "l.db", msgspec.structs.replace(problem, **{field: forged}), monkeypatch)
+    found = verify(tmp_path / "l.db", deep=False).findings
+    assert any(f.kind == "registration" and f.expected.startswith(f"{field} of {NAME} ") for f in found)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gpusolver.events.errors import BadInput
 from gpusolver.problems.imported import find, name_of
 from gpusolver.problems.knobs import knobs, with_values
-from gpusolver.problems.limits import EXACT, Seen, limits, stated
+from gpusolver.problems.limits import EXACT, Seen, limits, of_kind, stated
 
 TEXT = """N = 8 * 1024
 shape = (4, N, 512)
@@ -67,6 +67,24 @@ def test_terms_of_one_sign_leave_room_for_units_that_err_to_one_side() -> None:
 
 def test_strict_refuses_tf32_where_that_is_better_than_usual() -> None:
     assert limits(seen(1e-8, 1.6e-5, 1e-4))["fp32-strict"].rel_l2 == pytest.approx(8e-6)
+
+
+def test_a_long_sum_leaves_room_for_another_order() -> None:
+    """131072 terms of one sign: eager's tree shows 1.6e-7, steps of eight 1.7e-6, and TF32's rounding cancels to 4.8e-7."""
+    assert limits(seen(1.6e-7, 4.8e-7, 6e-6))["fp32-strict"].rel_l2 == pytest.approx(16 * 1.6e-7)
+    assert limits(seen(1.2e-6, 3.9e-6, 3.1e-5))["fp32-strict"].rel_l2 == pytest.approx(5e-6)
+    assert limits(seen(2e-6, 3.9e-6, 3.1e-5))["fp32-strict"].rel_l2 == pytest.approx(8e-6)
+
+
+def test_a_kind_of_inputs_has_limits_of_its_own_where_rounding_shows_more() -> None:
+    """Plain limits are 1.45e-3 and 1.2e-2; twice and a half of what was seen has to fit, or five times of it is the limit."""
+    plain = limits(seen(3e-7, 2.9e-4, 2.4e-3))
+    assert of_kind(plain, seen(3e-7, 5e-4, 4e-3)) == {}
+    found = of_kind(plain, seen(3e-7, 8e-4, 3e-3))
+    assert [found[c].rel_l2 for c in ("fp32-strict", "tf32-allowed", "bf16-allowed")] == pytest.approx(
+        [2e-5, 4e-3, 1.5e-2]
+    )
+    assert of_kind(plain, seen(3e-7, 0.5, 0.6))["tf32-allowed"].rel_l2 == 0.9
 
 
 def test_an_answer_with_a_large_peak_may_be_off_there_in_proportion() -> None:
