@@ -15,7 +15,9 @@ from gpusolver.problems.rounding import Rounding, Traffic
 
 
 @pytest.mark.parametrize("made", [nn.LSTM, nn.GRU, nn.RNN])
-def test_a_recurrent_layer_of_cudnn_is_a_network_and_its_operands_are_rounded(made: type[nn.RNNBase]) -> None:
+def test_a_recurrent_layer_of_cudnn_is_a_network_and_its_operands_are_rounded(
+    made: type[nn.LSTM | nn.GRU | nn.RNN],
+) -> None:
     layer, x = made(64, 64).cuda(), torch.rand(16, 8, 64, device="cuda")
     with torch.no_grad(), Traffic() as traffic:
         out = layer(x)[0]
