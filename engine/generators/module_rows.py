@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from . import module_columns
+
 _COMMON = '''
 
 import os as _os
@@ -24,7 +26,7 @@ def _chunk(width):
 _SOFTMAX = """
 
 @triton.jit
-def _softmax_kernel(x, y, width, LOGGED: tl.constexpr, BLOCK: tl.constexpr):
+def _softmax_kernel(x, y, width, LOGGED: tl.constexpr, SQUASHED: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0) * width
     lanes = tl.arange(0, BLOCK)
     top = -float("inf")
@@ -40,14 +42,18 @@ def _softmax_kernel(x, y, width, LOGGED: tl.constexpr, BLOCK: tl.constexpr):
         at = start + lanes
         v = tl.load(x + row + at, mask=at < width, other=0.0)
         out = v - top - tl.log(total) if LOGGED else tl.exp(v - top) / total
+        if SQUASHED:
+            out = 1.0 / (1.0 + tl.exp(-out))
         tl.store(y + row + at, out, mask=at < width)
 
 
-def _softmax_rows(value, dim, logged):
+def _softmax_rows(value, dim, logged, squashed=False):
     if not _fits(value, dim):
-        return (_torch.log_softmax if logged else _torch.softmax)(value, dim)
+        return _softmax_across(value, dim, logged, squashed)
     out, width = _torch.empty_like(value), value.shape[-1]
-    _softmax_kernel[(value.numel() // width,)](value, out, width, LOGGED=logged, BLOCK=_chunk(width), num_warps=8)
+    _softmax_kernel[(value.numel() // width,)](
+        value, out, width, LOGGED=logged, SQUASHED=squashed, BLOCK=_chunk(width), num_warps=8
+    )
     return out
 """
 
@@ -163,15 +169,9 @@ _SUM_ENTRIES = "_aten.cumsum.default: (_cumsum_rows,), "
 
 def rows_of(user: str) -> str:
     """The kernels that a user's text can use and the rewrite that puts them in; "" where it names none of their operators."""
-    parts = [
-        (text, entries)
-        for text, entries, name in ((_SOFTMAX, _SOFT_ENTRIES, "softmax"), (_CUMSUM, _SUM_ENTRIES, "cumsum"))
-        if name in user.lower()
-    ]
-    if not parts:
+    soft = (_SOFTMAX + module_columns.SOFTMAX, _SOFT_ENTRIES, "_squashed, ", "softmax")
+    kept = [part for part in (soft, (_CUMSUM, _SUM_ENTRIES, "_cumulative, ", "cumsum")) if part[3] in user.lower()]
+    if not kept:
         return ""
-    table = "".join(entries for _, entries in parts).rstrip(" ,")
-    prepared = "_cumulative," if any(text is _CUMSUM for text, _ in parts) else ""
-    return (
-        _COMMON + "".join(text for text, _ in parts) + f"\n\n_ROWS = {{{table}}}\n_PREPARED = ({prepared})\n" + _REWRITE
-    )
+    texts, entries, prepared, _ = ("".join(found) for found in zip(*kept, strict=True))
+    return f"{_COMMON}{texts}\n\n_ROWS = {{{entries.rstrip(' ,')}}}\n_PREPARED = ({prepared.rstrip()})\n{_REWRITE}"

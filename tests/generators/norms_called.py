@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ NORMS = (
     ("F.instance_norm(x, w, b.abs() + 1, use_input_stats=False)", (3, 6, 9), (6,), None),
 )  # fmt: skip
 # Of values around 0, far from 0, of one sign, large and small.
-DRAWS = {
+DRAWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "plain": lambda x: x,
     "far": lambda x: x + 1000,
     "positive": lambda x: x.abs() + 0.5,
