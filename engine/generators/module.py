@@ -18,7 +18,8 @@ _CONVOLVED: Ways = (
 )  # fmt: skip
 # Operators replaced by others; a way that the module's text has no use for is left out of the source, and equal sources are one.
 _REPLACED: Ways = (
-    ("rows",), ("pools",), ("flipped",), ("pointwise",), ("summed",), ("pools", "pointwise"), ("triangular",), ("triangular_tiles",),
+    ("rows",), ("norms",), ("matvec",), ("pools",), ("flipped",), ("pointwise",), ("summed",), ("pools", "pointwise"),
+    ("flipped", "norms"), ("triangular",), ("triangular_tiles",),
 )  # fmt: skip
 _FEWER_PASSES: Ways = (("in_place",), ("folded",), *_REPLACED, *_COMPILED)
 # Beside what the incumbent does already. The first of those as fast as the fastest is taken, so the plainest stands first.

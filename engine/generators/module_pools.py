@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from . import module_matvec as matvec
+from . import module_norms as norms
+from . import module_norms_read as norms_read
 from . import module_summed as summed
 from . import module_triangular as triangular
 
@@ -393,10 +396,12 @@ _TEXTS = {
     "summed": (summed.NAMED, summed.SUMMED),
     "flipped": ("[Cc]onv_?[Tt]ranspose", _FLIPPED),
     "pointwise": (r"[Cc]onv[123]d\([^\n]*(kernel_size ?= ?\(?1\b|, ?1 ?[,)])", _CONVOLUTION, _POINTWISE),
+    "norms": (norms_read.NAMED, norms.KERNELS, norms.CALLS, norms_read.READ),
+    "matvec": (matvec.NAMED, matvec.KERNEL),
     "triangular": (triangular.NAMED, triangular.FOUND, triangular.REACH, triangular.ROWS),
     "triangular_tiles": (triangular.NAMED, triangular.FOUND, triangular.REACH, triangular.BLOCKS),
 }
-REWRITES = ("triangular", "triangular_tiles", "summed", "flipped", "pools", "pointwise")
+REWRITES = ("triangular", "triangular_tiles", "summed", "flipped", "pools", "pointwise", "norms", "matvec")
 
 
 def usable(way: str, user: str) -> bool:

@@ -69,7 +69,30 @@ def get_init_inputs():
     return []
 '''
 )
+REDUCED = (
+    HEAD
+    + '''
+class Model(nn.Module):
+    """Norms, sums of a product, a softmax along channels, a matrix times a vector."""
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, A, B):
+        sums = torch.cumsum(self.norm(A) * (A > 0.5), dim=-1)
+        wide = torch.sigmoid(torch.softmax(A.view(8, 8, -1), dim=1)).view(A.shape)
+        wide = wide / torch.sqrt(torch.mean(wide ** 2, dim=0, keepdim=True) + 1e-5)
+        return 0.1 * sums + wide + torch.matmul(A, B)
+
+def get_inputs():
+    return [torch.rand(64, 1030), torch.rand(1030, 1)]
+
+def get_init_inputs():
+    return [1030]
+'''
+)
 OFFERED = {
+    "REDUCED": (("rows",), ("norms",), ("matvec",), ("norms", "matvec", "rows", "in_place")),
     "SEPARABLE": (
         ("benchmark",), ("pools",), ("flipped",), ("pointwise",), ("summed",),
         ("channels_last", "benchmark"), ("summed", "flipped", "pools", "pointwise", "in_place", "benchmark"),

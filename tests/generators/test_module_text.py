@@ -13,7 +13,7 @@ from gpusolver.problems.contract import Problem, load
 from gpusolver.problems.module_source import MARK, ModuleCall, eager
 from gpusolver.problems.sources import strict_twin, with_precision
 
-USER = '"""Mine."""\nimport torch\n\n\nclass Model(torch.nn.Module):\n    PART = torch.nn.Conv2d(4, 4, 1), torch.nn.ConvTranspose2d, torch.nn.MaxPool2d, "groups", torch.tril, torch.mean\n'
+USER = '"""Mine."""\nimport torch\n\n\nclass Model(torch.nn.Module):\n    PART = torch.nn.Conv2d(4, 4, 1), torch.nn.ConvTranspose2d, torch.nn.MaxPool2d, "groups", torch.tril, torch.mean, torch.sqrt, torch.mv\n'
 CALL = ModuleCall(tensors=2, fixed={1: -0.5, 2: "sum"}, state=("conv.weight", "conv.bias"), eval="dropout")
 START = eager(USER, CALL)
 PLAIN = tuple(way for way in ORDER if way != "rows")  # which only texts that name one of its operators get
@@ -96,7 +96,7 @@ def test_what_it_does_already_and_what_is_no_module_falls_through() -> None:
 
 def test_what_the_users_text_has_no_use_for_is_left_out() -> None:
     plain = START.replace(
-        'torch.nn.Conv2d(4, 4, 1), torch.nn.ConvTranspose2d, torch.nn.MaxPool2d, "groups", torch.tril, torch.mean',
+        'torch.nn.Conv2d(4, 4, 1), torch.nn.ConvTranspose2d, torch.nn.MaxPool2d, "groups", torch.tril, torch.mean, torch.sqrt, torch.mv',
         "None",
     )
     assert ways_of(with_ways(plain, ORDER, "ieee")) == (
