@@ -8,7 +8,6 @@ import pytest
 
 from gpusolver.engine.fork_client import ForkClient
 from gpusolver.engine.local import LocalExecutor
-from gpusolver.engine.worker import preload
 from gpusolver.engine.worker_process import WorkerProcess
 from gpusolver.problems.contract import declared, load
 from gpusolver.profilers import artifacts as shapes
@@ -29,6 +28,8 @@ def run(a, b):
 
 
 def test_the_stack_is_preloaded_and_a_compiled_source_passes_the_gate() -> None:
+    from gpusolver.engine.worker import preload
+
     executor = LocalExecutor("cuda")
     try:
         assert executor.facts()["compiler"] == preload.PRELOADED

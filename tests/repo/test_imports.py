@@ -77,3 +77,25 @@ def test_every_module_of_events_is_either_pure_or_named_as_touching_files() -> N
     reading = {f"gpusolver.events.{name}" for name in ("schema", "files", "reader", "journal", "mounts")}
     touching = {*reading, *WRITING}
     assert set(modules_of("events")) == {f"gpusolver.events{name}" for name in PURE_EVENTS} | touching
+
+
+_COLLECT_WITHOUT = """
+import sys
+import pytest
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "triton", "cuda", "pynvml", "numpy", "scipy"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+sys.exit(pytest.main(["--collect-only", "-q", "-q", "-p", "no:cacheprovider", "-m", "", "tests"]))
+"""
+
+
+def test_every_test_file_is_collected_without_torch() -> None:
+    """The README's test command runs where the `gpu` extra was never installed: one import at a file's head stops it all."""
+    argv = [sys.executable, "-c", _COLLECT_WITHOUT]
+    shown = subprocess.run(argv, check=False, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert shown.returncode == 0, shown.stdout[-3000:] + shown.stderr[-1000:]
+    assert "tests/gpu/test_preload.py" in shown.stdout
