@@ -1,4 +1,4 @@
-"""Which worker runs which sources: a fresh one for every candidate, one more standing by. Asks nothing itself and measures nothing."""
+"""Which worker runs which sources: a fresh one for every candidate, others standing by. Asks nothing itself and measures nothing."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ from .worker_process import WorkerProcess
 
 
 class Arms:
-    """The worker in use with the sources that it has run, and a warm spare.
+    """The worker in use with the sources that it has run, and warm spares.
 
     A source that has run in a process may have changed it. So what is to be shown of one source is asked of a process that ran
     no other, and a pair is timed in one that ran no third. What compilers left on disk for a source is seen by workers of
     that source alone.
+
+    Times wait until every spare has warmed up, and those that warm up side by side take little longer than one. So the spares,
+    of which there are `spares` at most, are made all at once, when the last is in use.
     """
 
-    def __init__(self, server: ForkClient) -> None:
+    def __init__(self, server: ForkClient, spares: int = 1) -> None:
         self._server = server
         self._worker: WorkerProcess | None = None
-        self._spare: WorkerProcess | None = None
+        self._spares: list[WorkerProcess] = []
+        self._most = spares
         self._ran: set[str] = set()
         self._caches = Caches(server.folder)
 
@@ -40,16 +44,16 @@ class Arms:
         return self._take({source}, fits=source in self._ran or not self._ran)
 
     def settle(self) -> None:
-        """Wait until the spare has warmed up: nothing else may use the device while times are taken."""
-        if self._spare is not None:
-            self._spare.hello()
+        """Wait until the spares have warmed up: nothing else may use the device while times are taken."""
+        for spare in self._spares:
+            spare.hello()
 
     def close(self, after: Iterable[str] = ()) -> None:
         """End both. Compilers that run these sources elsewhere find what was kept for them."""
-        for worker in (self._worker, self._spare):
+        for worker in (self._worker, *self._spares):
             if worker is not None:
                 worker.kill()
-        self._worker = self._spare = None
+        self._worker, self._spares = None, []
         self._clear()
         self._caches.lay(after)
 
@@ -60,7 +64,8 @@ class Arms:
             self._clear()
             self._worker = self._ready()
             self._worker.begin(OpenCounters())  # the last one held them, and has ended
-            self._spare = WorkerProcess(self._server, warm=True)
+            if not self._spares:
+                self._spares = [WorkerProcess(self._server, warm=True) for _ in range(self._most)]
         if wanted - self._ran:
             self._keep()
             self._caches.lay(wanted - self._ran)
@@ -78,10 +83,10 @@ class Arms:
             self._caches.keep(*self._ran)
 
     def _ready(self) -> WorkerProcess:
-        """The spare, if it came up and is alive; else a new one."""
-        spare, self._spare = self._spare, None
-        if spare is not None and spare.hello().status == "ok" and spare.pid is not None:
-            return spare
-        if spare is not None:
+        """The first spare that came up and is alive; else a new worker."""
+        while self._spares:
+            spare = self._spares.pop(0)
+            if spare.hello().status == "ok" and spare.pid is not None:
+                return spare
             spare.kill()
         return WorkerProcess(self._server, warm=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import zlib
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,8 @@ PROPERTIES, MIXED = ("large", "small", "one_sign", "denormal"), "mixed_signs"
 WALL_CALLS, WALL_LEAST, WALL_FIRST = 16, 8, 500
 """A watched batch has a first call that nothing hides, of a millisecond or two; over three calls that looked like a lie of 0.3 ms each."""
 REFEREE_LIMIT_S = 120.0
+SPARES, CORES_A_SPARE = 4, 4
+"""Each holds a context of about half a gigabyte on a GPU, and a core while it warms up."""
 
 FAULTS = ("timeout", "worker_lost")
 Row = dict[str, Any]
@@ -46,7 +49,7 @@ class Bout:
         self._device = device
         self._referee = WorkerProcess(self.server)
         self.facts = usable(self._referee.hello(), device)
-        self.arms = Arms(self.server)
+        self.arms = Arms(self.server, spares=_spares(device))
 
     def close(self) -> None:
         """End every process."""
@@ -208,6 +211,11 @@ class Bout:
         except Fault as fault:
             return observed(fault.reply)
         return Observation(status="ok", artifacts={"sweep": msgspec.json.encode(whole)})
+
+
+def _spares(device: str) -> int:
+    """Workers that stand by. Without a context to open, one is enough."""
+    return max(1, min(SPARES, (os.cpu_count() or 1) // CORES_A_SPARE)) if device == "cuda" else 1
 
 
 def _ok(reply: Reply) -> Reply:

@@ -54,8 +54,8 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeServ
     yield FakeServer(tmp_path)
 
 
-def opened(server: FakeServer) -> Arms:
-    return Arms(server)  # type: ignore[arg-type]
+def opened(server: FakeServer, spares: int = 1) -> Arms:
+    return Arms(server, spares)  # type: ignore[arg-type]
 
 
 def number(worker: object) -> int:
@@ -112,6 +112,30 @@ def test_the_one_before_ends_before_the_next_opens_the_counters_and_another_spar
     log = server.log
     assert log.index("kill 1") < log.index("OpenCounters 2") < log.index("start 3")
     assert "OpenCounters 3" not in log
+
+
+def test_three_spares_are_made_when_the_last_is_in_use_all_at_once(server: FakeServer) -> None:
+    arms = opened(server, spares=3)
+    taken = [number(arms.alone({source})) for source in "abcde"]
+    assert taken == [1, 2, 3, 4, 5]
+    starts = [line for line in server.log if line.startswith(("start", "OpenCounters"))]
+    assert starts == [
+        *("start 1", "OpenCounters 1", "start 2", "start 3", "start 4"),
+        *("OpenCounters 2", "OpenCounters 3", "OpenCounters 4", "start 5", "start 6", "start 7", "OpenCounters 5"),
+    ]
+    del server.log[:]
+    arms.settle()
+    assert server.log == ["wait 6", "wait 7"]
+    arms.close()
+    assert alive(server) == []
+
+
+def test_of_three_spares_those_that_did_not_come_up_are_passed_over(server: FakeServer) -> None:
+    server.broken = {2, 3}
+    arms = opened(server, spares=3)
+    arms.alone({"a"})
+    assert number(arms.alone({"b"})) == 4
+    assert alive(server) == [4, 5, 6, 7]
 
 
 def test_to_settle_is_to_wait_for_the_spare_alone(server: FakeServer) -> None:
