@@ -21,9 +21,10 @@ from ..projections.cell import CellPlan
 from .executor import Executor, Observation, Question
 from .looks import sample
 from .records import Draft
-from .sharing import Sharing
+from .sharing import Read, Sharing
 
 # The driver, the device or the installation gives no counters: a fact that lowers the tier. Anything else may pass.
+NOTHING = Read(counters=None, extras={})
 NO_COUNTERS = ("counters_permission", "counters_unsupported", "counters_library")
 
 Shape = TypeVar("Shape", bound=shapes.Artifact)
@@ -143,8 +144,11 @@ class Bench:
         if timed.samples is None:
             return timed
         source, wanted = draft.keep_source(text), planned(live)
-        counters = self._counters(draft, source, attempt, text, wanted.metrics)
-        extras = self._extras(draft, source, attempt, text, wanted.roles)
+        paid = NOTHING
+        if self._sharing is not None and timed.origin_seq is not None:
+            paid = self._sharing.read(timed.origin_seq)
+        counters = self._counters(draft, source, attempt, text, wanted.metrics, paid)
+        extras = self._extras(draft, source, attempt, text, wanted.roles, paid)
         seen = None if counters is None else _shape(draft, shapes.Counters, counters)
         listed, plan = _shape(draft, shapes.Launches, launches), self._plan
         event = Profiled(
@@ -167,19 +171,24 @@ class Bench:
         draft.add(event)
         return msgspec.structs.replace(timed, busy_ns=busy_ns(seen, self._ceilings))
 
-    def _counters(self, draft: Draft, source: str, attempt: int, text: str, metrics: tuple[str, ...]) -> str | None:
+    def _counters(
+        self, draft: Draft, source: str, attempt: int, text: str, metrics: tuple[str, ...], paid: Read
+    ) -> str | None:
         """Digest of the counters, or of the record of why there can be none; a passing fault interrupts the round."""
+        if paid.counters is not None and paid.answers(metrics):
+            return draft.keep(paid.counters)
         seen = self.executor.count(self.question("count", source, attempt), text, metrics)
-        if seen.status == "ok":
-            return draft.keep_role(seen, "counters")
-        if seen.status not in NO_COUNTERS:
+        if seen.status != "ok" and seen.status not in NO_COUNTERS:
             raise Interrupted(f"counters: {seen.status}: {seen.text[:500]}")
-        return draft.keep(no_counters(seen))
+        own = seen.artifacts.get("counters") if seen.status == "ok" else no_counters(seen)
+        return None if own is None else draft.keep(paid.instead(own))
 
-    def _extras(self, draft: Draft, source: str, attempt: int, text: str, roles: tuple[str, ...]) -> dict[str, str]:
+    def _extras(
+        self, draft: Draft, source: str, attempt: int, text: str, roles: tuple[str, ...], paid: Read
+    ) -> dict[str, str]:
         """Digests by role of what could be had; what could not leaves its signals absent, and rules abstain."""
-        found: dict[str, str] = {}
-        for role in roles:
+        found = {role: draft.keep(paid.extras[role]) for role in roles if role in paid.extras}
+        for role in (role for role in roles if role not in found):
             seen = self.executor.extra(self.question(role, source, attempt), text, role)
             if seen.status == "extra_failed":
                 seen = self.executor.extra(self.question(role, source, attempt), text, role)

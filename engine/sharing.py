@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from ..events.artifacts import digest
 from ..events.model import (
@@ -24,6 +25,7 @@ from ..events.model import (
 from ..events.writer import LedgerWriter
 from ..problems.sources import config_of
 from ..profilers import artifacts as shapes
+from ..profilers.metrics import for_chip
 from ..profilers.verdicts import Judgement, is_final
 from ..projections.cell import CellPlan
 from .executor import Executor, Observation, Question
@@ -33,9 +35,31 @@ _BLOBS = (("application/x-cubin", "code"), ("text/x-ttir", "ttir"))
 Judge = Callable[[shapes.Samples], Judgement]
 
 
+class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """The artifacts that a profile has besides samples: counters, and extras by role."""
+
+    counters: bytes | None
+    extras: dict[str, bytes]
+
+    def answers(self, metrics: Sequence[str]) -> bool:
+        """Whether the counters hold all of these that the chip has, or say why there can be none."""
+        if self.counters is None:
+            return False
+        seen = shapes.decode(shapes.Counters, self.counters)
+        return seen.collector == "none" or set(for_chip(seen.chip, metrics)) <= set(seen.metrics)
+
+    def instead(self, own: bytes) -> bytes:
+        """Own counters, where they hold a metric that these do not; else these: what was read once is not read for a better figure."""
+        if self.counters is None:
+            return own
+        mine, theirs = (shapes.decode(shapes.Counters, each).metrics for each in (own, self.counters))
+        return own if mine.keys() - theirs.keys() else self.counters
+
+
 class Sharing:
     """An executor for one cell that answers from the other arms of its group first; the n-th time a cell asks for something it gets
-    the n-th that any arm measured of it. Counters and extras are read anew: what is asked of them differs from arm to arm.
+    the n-th that any arm measured of it. What is asked of counters and extras differs from arm to arm: `read` has those that
+    came with the samples, and `count` and `extra` measure what these lack.
     """
 
     def __init__(self, executor: Executor, ledger: LedgerWriter, plan: CellPlan, planned: RunRegistered) -> None:
@@ -80,6 +104,16 @@ class Sharing:
             return ends_there(shapes.decode(shapes.Samples, artifacts["samples"]), statistics, judge)
 
         return self._paid_for(key, question, fits)
+
+    def read(self, seq: int) -> Read:
+        """Counters and extras of another arm's profile, whose samples were taken."""
+        profile = next(event for at, event, _ in itertools.chain(*self._paid.values()) if at == seq)
+        assert isinstance(profile, Profiled)
+        extras = {} if isinstance(profile.extras, UnsetType) else profile.extras
+        return Read(
+            counters=None if profile.counters is None else self._ledger.artifact(profile.counters),
+            extras={role: self._ledger.artifact(name) for role, name in extras.items()},
+        )
 
     def _paid_for(
         self, key: Key, question: Question, fits: Callable[[dict[str, bytes]], bool] = lambda artifacts: True
@@ -130,11 +164,11 @@ class Sharing:
         return self._executor.policy()
 
     def count(self, question: Question, source: str, metrics: tuple[str, ...]) -> Observation:
-        """Read anew."""
+        """Its own; `read` has those of others."""
         return self._executor.count(question, source, metrics)
 
     def extra(self, question: Question, source: str, role: str) -> Observation:
-        """Measured anew."""
+        """Its own; `read` has those of others."""
         return self._executor.extra(question, source, role)
 
     def ncu(self, asked: Sequence[tuple[Question, str]], metrics: tuple[str, ...]) -> list[Observation]:

@@ -62,11 +62,11 @@ class Measured:
             self._recorded.append(samples)
         clocks: dict[str, int] = {}
         chips: dict[str, int] = {}
-        shared = Shared(self._findings) if registered.shares is True else None
+        shared = Shared(self._shelf, self._findings) if registered.shares is True else None
         for seq, event in sorted(items, key=lambda item: item[0]):
-            taken = False
+            taken, theirs = False, frozenset[str]()
             if shared is not None and isinstance(event, SHAREABLE):
-                shared.take(seq, event)
+                theirs = shared.take(seq, event)
                 taken = event.origin_seq is not None
             elif shared is not None and isinstance(event, HeadToHead):
                 shared.compare(seq, event)
@@ -84,7 +84,8 @@ class Measured:
             if isinstance(event, Profiled):
                 self._counters(seq, event.counters, chips)
                 if not isinstance(event.extras, UnsetType):
-                    self._extras(seq, event, event.extras, samples, clocks)
+                    named = {} if event.extras.get("warm") in theirs else samples
+                    self._extras(seq, event, event.extras, named, clocks)
         self.declined = {} if shared is None else shared.declined
         return next(iter(clocks), None)
 
