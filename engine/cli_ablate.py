@@ -27,7 +27,13 @@ ORACLE = "oracle"
 @click.command("ablate")
 @run_options(arms="off,on,off+tabu,on+tabu,random", problems="none: compare what --ledger holds", comparisons="none")
 @click.option("--against", default="on", show_default=True, help="The arm that is compared with every other.")
-def ablate_command(against: str, **words: Any) -> None:
+@click.option(
+    "--also",
+    type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False),
+    multiple=True,
+    help="A further ledger whose problems are compared too; may be given several times.",
+)
+def ablate_command(against: str, also: tuple[pathlib.Path, ...], **words: Any) -> None:
     """Play problems in several arms and say which arm won, beside the oracle; without any, compare what --ledger holds.
 
     It reads the rounds alone, so by default nothing is compared after them: --comparisons all, or some, if you want speed-ups too.
@@ -47,7 +53,8 @@ def ablate_command(against: str, **words: Any) -> None:
             raise BadInput(
                 f"expected problems to play, or a --ledger to compare; found neither (no file {asked.ledger})"
             )
-        print_ablation(contests_of(asked.ledger), against, Console())
+        found = [contest for ledger in dict.fromkeys((asked.ledger, *also)) for contest in contests_of(ledger)]
+        print_ablation(found, against, Console())
     except GpuSolverError as error:
         raise click.ClickException(str(error)) from error
 

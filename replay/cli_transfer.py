@@ -16,7 +16,7 @@ from .words import printed_table, say
 
 
 @click.command("transfer")
-@click.argument("ledger")
+@click.argument("ledgers", nargs=-1, required=True, metavar="LEDGER...")
 @click.option(
     "--leave",
     type=click.Choice(get_args(Leave)),
@@ -29,18 +29,20 @@ from .words import printed_table, say
     "--worth", is_flag=True, help="Ask in the order of worth with a patience of 4, as new runs do, not as registered."
 )
 @click.option("--json", "as_json", is_flag=True, help="Write every course as JSON.")
-def transfer_command(ledger: str, leave: str, support: int, worth: bool, as_json: bool) -> None:
-    """Play the recorded cells of LEDGER with and without what the other families (or problems) teach."""
+def transfer_command(ledgers: tuple[str, ...], leave: str, support: int, worth: bool, as_json: bool) -> None:
+    """Play the recorded cells of each LEDGER with and without what the other families (or problems) of all of them teach."""
     policy = Played(evolves=True, patience=4, order="value") if worth else Played(evolves=True)
     bounds = Proposing(support=max(1, support), purity_num=3, purity_den=4)
     try:
-        found = transfer(ledger, cast(Leave, leave), policy, bounds)
+        found = transfer(ledgers, cast(Leave, leave), policy, bounds)
     except GpuSolverError as error:
         raise click.ClickException(str(error)) from error
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
         return
-    say(f"{ledger}: cells under the arm on, taught by every other {leave} of the ledger, beside the same untaught")
+    say(
+        f"{', '.join(ledgers)}: cells under the arm on, taught by every other {leave} recorded, beside the same untaught"
+    )
     printed_table("cells", [_row(held) for held in found])
     say(summary(found))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+import pathlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
-from ..events.model import Proposing, Rule, RuleAdmitted, RuleProposed
+from ..events.model import Proposing, Rule, RuleAdmitted, RuleProposed, RunRegistered
 from ..events.reader import LedgerReader
 from .counterfactual import Taught, play_cell, scripts_of
 from .courses import CellPlayed, Course
@@ -44,37 +46,67 @@ class Held(msgspec.Struct, frozen=True):
     effect: Effect
 
 
-def transfer(path: str, leave: Leave, policy: Played, bounds: Proposing | None) -> tuple[Held, ...]:
-    """Every group's cell of the arm `on` (or its first arm), taught by the trials of all other families or problems of the ledger.
+class _Opened(msgspec.Struct, frozen=True):
+    """The runs of one ledger that judge by time, and its artifacts."""
+
+    runs: dict[str, RunEvents]
+    shelf: Shelf
+    name: str
+
+    def registered(self) -> Iterator[RunRegistered]:
+        return (run.registered[1] for run in self.runs.values() if run.registered)
+
+
+def transfer(paths: Sequence[str], leave: Leave, policy: Played, bounds: Proposing | None) -> tuple[Held, ...]:
+    """Every group's cell of the arm `on` (or its first arm), taught by the trials of all other families or problems of the ledgers.
 
     Raises UnreadableLedger.
     """
-    untold = Findings()  # a verification tells them
-    with LedgerReader(path) as reader:
-        every = sort_out(scan(reader.rows(), untold, spelling=False), untold)
-        # What draws less teaches nothing about what is faster.
-        runs = {run.run: run for run in every if run.registered is None or by_time(run.registered[1].statistics)}
-        shelf = Shelf(reader.artifact, check_artifacts(reader.artifact_rows(), untold)[0])
-        families = {p.name: p.family for run in runs.values() if run.registered for p in run.registered[1].problems}
+    with contextlib.ExitStack() as stack:
+        every = [_opened(stack.enter_context(LedgerReader(path)), path, len(paths) > 1) for path in paths]
+        families = {p.name: p.family for opened in every for run in opened.registered() for p in run.problems}
 
         def group(problem: str) -> str:
             return families.get(problem, problem) if leave == "family" else problem
 
-        return tuple(held for run in runs.values() for held in _held(run, runs, group, policy, bounds, shelf))
+        return tuple(
+            held
+            for opened in every
+            for run in opened.runs.values()
+            for held in _held(run, opened, every, group, policy, bounds)
+        )
+
+
+def _opened(reader: LedgerReader, path: str, named: bool) -> _Opened:
+    untold = Findings()  # a verification tells them
+    every = sort_out(scan(reader.rows(), untold, spelling=False), untold)
+    # What draws less teaches nothing about what is faster.
+    runs = {run.run: run for run in every if run.registered is None or by_time(run.registered[1].statistics)}
+    shelf = Shelf(reader.artifact, check_artifacts(reader.artifact_rows(), untold)[0])
+    return _Opened(runs, shelf, f"{pathlib.PurePath(path).stem}:" if named else "")
+
+
+def _trials(every: Sequence[_Opened], table: list[Rule]) -> list[Trial]:
+    """Of all ledgers, in the order in which they were named: as if the next began where the last one ended."""
+    found: list[Trial] = []
+    for opened in every:
+        begins = found[-1].seq if found else 0
+        found += [msgspec.structs.replace(t, seq=t.seq + begins) for t in trials_of(opened.runs, table)]
+    return found
 
 
 def _held(
     run: RunEvents,
-    runs: dict[str, RunEvents],
+    opened: _Opened,
+    every: Sequence[_Opened],
     group: Callable[[str], str],
     policy: Played,
     bounds: Proposing | None,
-    shelf: Shelf,
 ) -> Iterator[Held]:
     if run.registered is None:
         return
-    table, registered = run.table(), run.registered[1]
-    trials = trials_of(runs, highest(table))
+    shelf, table, registered = opened.shelf, run.table(), run.registered[1]
+    trials = _trials(every, highest(table))
     scripts = scripts_of(run)
     for stream in _chosen(run, list(scripts)):
         out = group(run.planned[stream].problem)
@@ -82,7 +114,7 @@ def _held(
         alone = play_cell(run, stream, scripts, policy, shelf, Taught(table, ()))
         with_it = play_cell(run, stream, scripts, policy, shelf, taught)
         saved, ratio, effect = _compared(alone, with_it, registered.statistics.margin)
-        yield Held(stream, out, admitted, len(taught.carried), alone, with_it, saved, ratio, effect)
+        yield Held(opened.name + stream, out, admitted, len(taught.carried), alone, with_it, saved, ratio, effect)
 
 
 def _chosen(run: RunEvents, streams: list[str]) -> list[str]:

@@ -75,6 +75,16 @@ def test_a_ledger_is_compared_again_without_playing(recorded: tuple[Path, str]) 
     assert recorded[0].read_bytes() == before
 
 
+def test_problems_in_two_ledgers_are_compared_like_problems_in_one(recorded: tuple[Path, str], tmp_path: Path) -> None:
+    first, second = tmp_path / "first.db", tmp_path / "second.db"
+    for path, problems in ((first, H200[:3]), (second, H200[3:])):
+        words = (*problems, "--arms", "off,on,off+tabu,oracle", "--device", "recorded", "--ledger", path)
+        assert ablate(*words).exit_code == 0
+    again = ablate("--ledger", first, "--also", second, "--also", first)
+    assert again.output == recorded[1][recorded[1].index("Arms beside the oracle") :]
+    assert "does not exist" in ablate("--ledger", first, "--also", tmp_path / "third.db").output
+
+
 def test_every_arm_on_made_up_kernels(tmp_path: Path) -> None:
     """The random arm draws by seed and is re-derived; memory alone gets to the tiles in the second round, evolving in the fifth."""
     path = tmp_path / "ledger.db"
@@ -109,10 +119,10 @@ def test_who_won_is_said_where_it_is_certain() -> None:
 
 
 def test_both_commands_have_the_same_words() -> None:
-    """But for --against, which belongs to the comparison; they differ in the arms and comparisons by default, and in what no problem means."""
+    """But for --against and --also, which belong to the comparison; they differ in the arms and comparisons by default, and in what no problem means."""
     run = {parameter.name: parameter for parameter in run_command.params}
     ablate = {parameter.name: parameter for parameter in ablate_command.params}
-    assert ablate.keys() - run.keys() == {"against"} and not run.keys() - ablate.keys()
+    assert ablate.keys() - run.keys() == {"against", "also"} and not run.keys() - ablate.keys()
     assert {"targets", "blocks", "kernelbench", "generators", "table", "share"} <= run.keys()
     differ = {name for name in run if run[name].default != ablate[name].default}
     assert differ == {"arms", "comparisons"} and all(run[name].opts == ablate[name].opts for name in run)

@@ -186,8 +186,8 @@ def test_ablate_refuses_it(frugal: Path) -> None:
 
 def test_transfer_leaves_it_out(frugal: Path, both: Path) -> None:
     policy = Played(evolves=True)
-    assert transfer(str(frugal), "problem", policy, None) == ()
-    assert {held.cell.split("/")[0] for held in transfer(str(both), "problem", policy, None)} == {"run1"}
+    assert transfer([str(frugal)], "problem", policy, None) == ()
+    assert {held.cell.split("/")[0] for held in transfer([str(both)], "problem", policy, None)} == {"run1"}
 
 
 def test_an_examination_refuses_an_objective(tmp_path: Path) -> None:

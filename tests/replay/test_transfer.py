@@ -24,7 +24,7 @@ def effects(found: tuple[Held, ...]) -> list[str]:
 
 def test_another_family_teaches_nothing_on_the_recording() -> None:
     """Evidence counts in its context, and the family is part of that; no rule has problems enough to be narrowed."""
-    found = transfer(str(RECORDING), "family", ON, BOUNDS)
+    found = transfer([str(RECORDING)], "family", ON, BOUNDS)
     assert effects(found) == ["nothing"] * 13
     assert all(held.alone == held.taught and not held.admitted for held in found)
     assert {held.out for held in found if "matmul" in held.cell or "gemm" in held.cell} == {"matmul"}
@@ -32,7 +32,7 @@ def test_another_family_teaches_nothing_on_the_recording() -> None:
 
 def test_another_problem_of_the_family_saves_a_round_and_no_kernel_is_lost() -> None:
     """Under fp32-strict one round of `matmul` and of `batched_gemm` is spared: three failures do what four did before."""
-    found = {held.cell: held for held in transfer(str(RECORDING), "problem", ON, BOUNDS)}
+    found = {held.cell: held for held in transfer([str(RECORDING)], "problem", ON, BOUNDS)}
     taught = [cell for cell, held in found.items() if held.effect == "helps"]
     assert taught == [f"run2/{name}/fp32-strict/flags/on/1" for name in ("matmul", "batched_gemm")]
     assert {(found[cell].saved, found[cell].ratio) for cell in taught} == {(1, 1.0)}
@@ -40,8 +40,33 @@ def test_another_problem_of_the_family_saves_a_round_and_no_kernel_is_lost() -> 
     assert all(found[cell].carried > 0 for cell in taught)
 
 
+def test_problems_in_two_ledgers_teach_each_other_like_problems_in_one(tmp_path: Path) -> None:
+    """`matmul` and `batched_gemm` under fp32-strict spare each other a round; apart neither is taught, together both are."""
+    words = [
+        "--contract",
+        "fp32-strict",
+        "--device",
+        "recorded",
+        "--recording",
+        str(RECORDING),
+        "--arms",
+        "off,on",
+    ]
+    paths = []
+    for problem in ("matmul", "batched_gemm"):
+        paths.append(str(tmp_path / f"{problem}.db"))
+        told = CliRunner().invoke(main, ["run", problem, *words, "--ledger", paths[-1]])
+        assert told.exit_code == 0, told.output
+    apart = [held for path in paths for held in transfer([path], "problem", ON, BOUNDS)]
+    assert effects(tuple(apart)) == ["nothing"] * 2
+    together = transfer(paths, "problem", ON, BOUNDS)
+    assert [(held.cell, held.effect, held.saved, held.ratio) for held in together] == [
+        (f"{problem}:run1/{problem}/fp32-strict/flags/on/1", "helps", 1, 1.0) for problem in ("matmul", "batched_gemm")
+    ]
+
+
 def test_alone_is_the_record_itself_under_the_registered_policy() -> None:
-    assert all(held.alone.parted is None for held in transfer(str(RECORDING), "family", ON, None))
+    assert all(held.alone.parted is None for held in transfer([str(RECORDING)], "family", ON, None))
 
 
 def course(wasted: int, time_us: float | None, end: str | None = "no rule fires") -> CellPlayed:
