@@ -31,6 +31,14 @@ def keys(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
+def test_the_model_gathers_what_the_modules_of_its_topics_define() -> None:
+    """An event that is in its topic's module alone could be neither recorded nor read, and a value there escapes this page."""
+    defined = {kind for base in (model.Event, model.Value) for kind in base.__subclasses__()}
+    ours = {kind for kind in defined if kind.__module__.startswith("gpusolver.events.")}
+    assert {kind.__name__: kind for kind in ours} == {**EVENT_TYPES, **VALUES}
+    assert {kind.__name__ for kind in ours} <= set(model.__all__)
+
+
 def test_every_event_is_in_the_catalogue_in_the_order_of_the_model() -> None:
     assert list(table("Events")) == list(EVENT_TYPES)
 
