@@ -26,7 +26,7 @@ _RESTRICTION = (
 
 
 @click.command("run")
-@run_options(arms="off,on", problems=",".join(REFERENCE_BATCH), comparisons="all")
+@run_options(arms="off,on", problems=",".join(REFERENCE_BATCH), comparisons="all", offers="once")
 def run_command(**words: Any) -> None:
     """Profile, prescribe, rewrite, prove: the ON/OFF ablation of a batch of problems, recorded in a ledger.
 

@@ -25,7 +25,12 @@ ORACLE = "oracle"
 
 
 @click.command("ablate")
-@run_options(arms="off,on,off+tabu,on+tabu,random", problems="none: compare what --ledger holds", comparisons="none")
+@run_options(
+    arms="off,on,off+tabu,on+tabu,random",
+    problems="none: compare what --ledger holds",
+    comparisons="none",
+    offers="always",
+)
 @click.option("--against", default="on", show_default=True, help="The arm that is compared with every other.")
 @click.option(
     "--also",
@@ -37,6 +42,7 @@ def ablate_command(against: str, also: tuple[pathlib.Path, ...], **words: Any) -
     """Play problems in several arms and say which arm won, beside the oracle; without any, compare what --ledger holds.
 
     It reads the rounds alone, so by default nothing is compared after them: --comparisons all, or some, if you want speed-ups too.
+    And by default a generator may offer a source again and again: an arm without memory is to have none.
 
     TARGETS are those of `gpusolver run`: names of packaged problems, all, my_kernel.py, kernelbench:level1/first24.
     """

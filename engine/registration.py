@@ -64,7 +64,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     `comparisons` are those to make after the rounds, UNSET: all that are due. `generators` is the chain in the order of asking; the catalogue alone is what a run without a registered chain has.
     `imported` are problems of no folder here, by name. `blocks` is the number of ABBA blocks of a pair at most, else that of STATISTICS.
-    `objective`: what verdicts are by, where it is not latency.
+    `objective`: what verdicts are by, where it is not latency. `once`: a chain offers no source again on a kernel that it did not better.
     """
 
     problems: tuple[str, ...] = REFERENCE_BATCH
@@ -82,6 +82,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     imported: Mapping[str, Problem] = {}
     generators: tuple[str, ...] = DEFAULT
     objective: Objective | UnsetType = UNSET
+    once: bool = True
 
 
 def register(
@@ -113,7 +114,7 @@ def register(
         max_rounds=request.rounds,
         plan=_plan(request),
         problems=problems,
-        policy=executor.policy() or _policy(statistics, chain),
+        policy=executor.policy() or _policy(statistics, request.once and chain is not None),
         statistics=statistics,
         claims=tuple(_claims(request)) if statistics.objective is UNSET else (),
         code=code_digests(),
@@ -139,9 +140,9 @@ def _looking(statistics: Statistics, blocks: int, first: tuple[int, ...] = ()) -
     return replace(statistics, blocks=blocks, looks=(*(look for look in every if look < blocks), blocks))
 
 
-def _policy(statistics: Statistics, chain: Chain | None) -> Policy:
-    """POLICY, a chain's sources offered once; by objectives other than latency in the order of positions, for worth is gain in time."""
-    offering = POLICY if chain is None else replace(POLICY, offers="once")
+def _policy(statistics: Statistics, once: bool) -> Policy:
+    """POLICY, sources offered `once` or not; by objectives other than latency in the order of positions, for worth is gain in time."""
+    offering = replace(POLICY, offers="once") if once else POLICY
     return offering if statistics.objective is UNSET else replace(offering, order=UNSET)
 
 

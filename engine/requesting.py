@@ -43,6 +43,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     share: bool
     comparisons: str
     generators: str
+    offers: str
     device: str
     recording: pathlib.Path | None
     ledger: pathlib.Path
@@ -60,18 +61,18 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.targets) or self.problems is not None
 
 
-def run_options(arms: str, problems: str, comparisons: str) -> Callable[[Command], Command]:
-    """TARGETS and every option of a run; `arms` and `comparisons` by default, `problems` is what the help says of none."""
+def run_options(arms: str, problems: str, comparisons: str, offers: str) -> Callable[[Command], Command]:
+    """TARGETS and every option of a run; `arms`, `comparisons` and `offers` by default, `problems` is what the help says of none."""
 
     def decorated(command: Command) -> Command:
-        for option in reversed(_options(arms, problems, comparisons)):
+        for option in reversed(_options(arms, problems, comparisons, offers)):
             command = option(command)
         return command
 
     return decorated
 
 
-def _options(arms: str, problems: str, comparisons: str) -> tuple[Callable[[Command], Command], ...]:
+def _options(arms: str, problems: str, comparisons: str, offers: str) -> tuple[Callable[[Command], Command], ...]:
     path: Any = click.Path(path_type=pathlib.Path)
     folder: Any = click.Path(path_type=pathlib.Path, exists=True, file_okay=False)
     # fmt: off
@@ -94,6 +95,8 @@ def _options(arms: str, problems: str, comparisons: str) -> tuple[Callable[[Comm
             "--generators", default="", show_default="catalogue; module,catalogue where files of yours are among the problems",
             help=f"The chain, by comma: {', '.join(GENERATORS)}.",
         ),
+        click.option("--offers", type=click.Choice(["once", "always"]), default=offers, show_default=True,
+                     help="Whether a generator may offer again what did not better a kernel: once saves GPU time, and is memory for every arm."),
         click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True),
         click.option("--recording", type=path, help="Ledger that --device recorded answers from."),
         click.option("--ledger", type=path, default=pathlib.Path("ledger.db"), show_default=True),
@@ -127,6 +130,7 @@ def request_of(asked: Words, otherwise: tuple[str, ...] = ()) -> RunRequest:
         seed=asked.seed,
         objective=objective_of(asked.objective, asked.thermal, asked.latency_bound),
         generators=words(asked.generators) or DEFAULT,
+        once=asked.offers == "once",
     )
     if asked.resume:
         return request

@@ -119,13 +119,13 @@ def test_who_won_is_said_where_it_is_certain() -> None:
 
 
 def test_both_commands_have_the_same_words() -> None:
-    """But for --against and --also, which belong to the comparison; they differ in the arms and comparisons by default, and in what no problem means."""
+    """But for --against and --also, which belong to the comparison; they differ in arms, comparisons and offers by default, and in what no problem means."""
     run = {parameter.name: parameter for parameter in run_command.params}
     ablate = {parameter.name: parameter for parameter in ablate_command.params}
     assert ablate.keys() - run.keys() == {"against", "also"} and not run.keys() - ablate.keys()
     assert {"targets", "blocks", "kernelbench", "generators", "table", "share"} <= run.keys()
     differ = {name for name in run if run[name].default != ablate[name].default}
-    assert differ == {"arms", "comparisons"} and all(run[name].opts == ablate[name].opts for name in run)
+    assert differ == {"arms", "comparisons", "offers"} and all(run[name].opts == ablate[name].opts for name in run)
 
 
 @pytest.mark.parametrize("words", [["kb_softmax", "kb_reduce"], ["--problems", "kb_softmax,kb_reduce"]])

@@ -164,19 +164,12 @@ def test_arms_that_share_leave_out_what_each_has_tried_itself(tmp_path: Path, mo
     assert_verifies(path)
 
 
-class Older(FakeExecutor):
-    """Measures under the policy of a ledger that was recorded before."""
-
-    def policy(self) -> Policy | None:
-        return POLICY
-
-
-def test_an_older_policy_offers_again_and_its_recording_still_answers(
+def test_always_is_the_policy_of_older_ledgers_offers_again_and_its_recording_still_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, again = tmp_path / "ledger.db", tmp_path / "again.db"
-    asked = asked_for(*chained(monkeypatch, Stub("module", BOTH, offers(EQUAL, SLOW))), rounds=3)
-    play(path, Older(kernels), asked)
+    asked = replace(asked_for(*chained(monkeypatch, Stub("module", BOTH, offers(EQUAL, SLOW))), rounds=3), once=False)
+    play(path, FakeExecutor(kernels), asked)
     assert [len(e.sources) for e in only(cell_events(path, "on"), SourcesSwept)] == [2, 2, 2]
     executor = RecordedExecutor(path)
     with LedgerWriter(again) as ledger:
@@ -184,7 +177,7 @@ def test_an_older_policy_offers_again_and_its_recording_still_answers(
     executor.close()
     for ledger_path in (path, again):
         (registered,) = [s.event for s in stored(ledger_path) if isinstance(s.event, RunRegistered)]
-        assert registered.policy.offers is UNSET
+        assert registered.policy == POLICY and POLICY.offers is UNSET
         assert_verifies(ledger_path)
     assert [type(e) for e in cell_events(again, "on")] == [type(e) for e in cell_events(path, "on")]
 

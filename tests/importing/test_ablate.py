@@ -10,6 +10,7 @@ pytest.importorskip("torch")
 pytestmark = pytest.mark.torch_cpu
 
 from click.testing import CliRunner
+from msgspec import UNSET
 
 from gpusolver.__main__ import main
 from gpusolver.engine import registration
@@ -43,6 +44,7 @@ def test_imported_and_packaged_problems_in_every_arm(tmp_path: Path, monkeypatch
     with LedgerReader("ledger.db") as reader:
         (registered,) = (s.event for s in reader.recorded() if isinstance(s.event, RunRegistered))
     assert registered.generators == ("module", "catalogue") and registered.shares is True
+    assert registered.policy.offers is UNSET
     assert {(cell.problem, cell.arm) for cell in registered.plan} == {
         (problem, arm) for problem in (IMPORTED, "kb_softmax") for arm in ALL
     }
