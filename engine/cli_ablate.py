@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ..events.errors import BadInput, GpuSolverError
 from ..events.reader import LedgerReader
-from ..projections.cell import arm_policy
+from ..projections.cell_plan import arm_policy
 from ..projections.contest import Contest, contests
 from ..projections.runs import fold
 from .ablation import print_ablation

@@ -24,7 +24,10 @@ from ..profilers import artifacts as shapes
 from ..profilers.launches import context, is_inert
 from ..profilers.verdicts import Judgement, credit, judge
 from ..profilers.witnesses import Witnesses, alone_ns, per_call
-from ..projections.cell import CellPlan, CellState, ask, decide, fold, live_rules, must_stop, next_attempt
+from ..projections.asking import ask, live_rules, must_stop, next_attempt
+from ..projections.cell import CellState, fold
+from ..projections.cell_plan import CellPlan
+from ..projections.evolution import decide
 from ..projections.matcher import Match
 from ..projections.tried import refused, tried
 from .catalogue import candidate_for
