@@ -15,10 +15,11 @@ from msgspec import UnsetType
 from ..events.model import Context, Event, RoundJudged, Rule, RuleRetired, RunRegistered
 from ..events.reader import LedgerReader
 from ..projections import examination
-from ..projections.cell import CellState, decide, evidence
+from ..projections.cell import CellState
 from ..projections.cell import fold as fold_cell
 from ..projections.claims import answer, claim_repetitions
 from ..projections.confidence import confidence
+from ..projections.evolution import decide, evidence
 from ..projections.matcher import in_order
 from ..projections.runs import RunView, cell_plan, cell_state, fold
 

@@ -15,7 +15,7 @@ from ..events.writer import LedgerWriter
 from .devices import default_recording, open_executor, refuse_packaged
 from .executor import Executor
 from .registration import REFERENCE_BATCH, RunRequest, check_request, register
-from .requesting import Words, request_of, run_options
+from .requesting import Words, request_of, run_options, words_said
 from .run import Run
 
 _RESTRICTION = (
@@ -34,7 +34,7 @@ def run_command(**words: Any) -> None:
     kernelbench:level1/first24 (the first by SHA-256 of their path; all with --kernelbench DIR).
     """
     try:
-        play_request(Words(**words), REFERENCE_BATCH)
+        play_request(words_said(words), REFERENCE_BATCH)
     except GpuSolverError as error:
         raise click.ClickException(str(error)) from error
 
@@ -42,10 +42,10 @@ def run_command(**words: Any) -> None:
 def play_request(asked: Words, otherwise: tuple[str, ...] = ()) -> None:
     """Play what was asked for, or with `resume` the ledger's unfinished run; BadInput before anything is written."""
     device, recording, ledger, resume = asked.device, asked.recording, asked.ledger, asked.resume
-    request = request_of(asked, otherwise)
+    request = None if resume else request_of(asked, otherwise)
     if resume and not ledger.exists():
         raise BadInput(f"--resume: expected the ledger of an unfinished run, found no file {ledger}")
-    if not resume:
+    if request is not None:
         check_request(request)
     refuse_packaged(ledger)
     executor = open_executor(device, recording)
@@ -56,7 +56,7 @@ def play_request(asked: Words, otherwise: tuple[str, ...] = ()) -> None:
             f"--ledger {ledger}: expected another file than the recording {source}, which is never written into."
         )
     try:
-        _play(ledger, executor, None if resume else request)
+        _play(ledger, executor, request)
     finally:
         executor.close()
 

@@ -12,13 +12,13 @@ from rich.console import Console
 
 from ..events.errors import BadInput, GpuSolverError
 from ..events.reader import LedgerReader
-from ..projections.cell import arm_policy
+from ..projections.cell_plan import arm_policy
 from ..projections.contest import Contest, contests
 from ..projections.runs import fold
 from .ablation import print_ablation
 from .cli import play_request
 from .costs import round_seconds
-from .requesting import Words, run_options
+from .requesting import run_options, words_said
 from .requesting import words as words_of
 
 ORACLE = "oracle"
@@ -46,8 +46,8 @@ def ablate_command(against: str, also: tuple[pathlib.Path, ...], **words: Any) -
 
     TARGETS are those of `gpusolver run`: names of packaged problems, all, my_kernel.py, kernelbench:level1/first24.
     """
-    asked = Words(**words)
     try:
+        asked = words_said(words)
         if asked.objective != "latency":
             raise BadInput(
                 f"--objective {asked.objective}: expected latency, for arms are compared by time. Use gpusolver run, and gpusolver report."

@@ -6,7 +6,6 @@ import pathlib
 import tempfile
 
 import click
-from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -25,6 +24,7 @@ from .explain import print_explanation
 from .qualification import SUITES, request
 from .report import legible
 from .rules import read_text, rules
+from .stated import stated
 from .statement import print_statement
 
 
@@ -196,11 +196,8 @@ def _report(path: pathlib.Path, table: tuple[Rule, ...]) -> Observation:
 
 def _refuse_given(recording: pathlib.Path | None) -> None:
     """BadInput for words that only a measurement could obey: a recorded answer that ignored them would mislead."""
-    context = click.get_current_context()
-    for option in context.command.params:
-        name = option.name or ""
-        stated = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if stated and name not in ("problem", "device", "recording"):
+    for option in stated(click.get_current_context()):
+        if option.name not in ("problem", "device", "recording"):
             where = "--recording answers from a ledger" if recording else "none is used here"
             raise BadInput(
                 f"{option.opts[0]} needs a GPU to measure on, and {where}. Use --device cuda on a machine that has one, "

@@ -17,7 +17,7 @@ from ..profilers.metrics import plan as planned
 from ..profilers.signals import signals, tier
 from ..profilers.verdicts import Judgement
 from ..profilers.witnesses import busy_ns
-from ..projections.cell import CellPlan
+from ..projections.cell_plan import CellPlan
 from .executor import Executor, Observation, Question
 from .looks import sample
 from .records import Draft

@@ -29,7 +29,7 @@ from ..events.model import (
     Statistics,
 )
 from ..problems.contract import CONTRACTS, Problem, declared, load
-from ..projections.cell import arm_policy
+from ..projections.cell_plan import arm_policy
 from ..projections.claims import endpoint_pairs
 from .executor import Executor
 from .experience import PREFIX, PROPOSING, learnt

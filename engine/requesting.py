@@ -21,6 +21,7 @@ from .generators.registry import DEFAULT
 from .generators.registry import NAMES as GENERATORS
 from .importing import imported as imported_from
 from .registration import STATISTICS, RunRequest, check_words
+from .stated import refuse_beside_resume
 
 OWN_FILES = ("module", "catalogue")
 EVERY = "all"
@@ -59,6 +60,14 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     def named(self) -> bool:
         """Whether anything to play is named."""
         return bool(self.targets) or self.problems is not None
+
+
+def words_said(words: dict[str, Any]) -> Words:
+    """What the present command line says; BadInput for words beside --resume that the ledger has decided."""
+    asked = Words(**words)
+    if asked.resume:
+        refuse_beside_resume(click.get_current_context())
+    return asked
 
 
 def run_options(arms: str, problems: str, comparisons: str, offers: str) -> Callable[[Command], Command]:
@@ -101,7 +110,8 @@ def _options(arms: str, problems: str, comparisons: str, offers: str) -> tuple[C
         click.option("--recording", type=path, help="Ledger that --device recorded answers from."),
         click.option("--ledger", type=path, default=pathlib.Path("ledger.db"), show_default=True),
         click.option("--kernelbench", type=folder, help="A KernelBench clone."),
-        click.option("--resume", is_flag=True, help="Go on with the ledger's unfinished run."),
+        click.option("--resume", is_flag=True,
+                     help="Go on with the ledger's unfinished run, as registered: no words beside it but --ledger, --device, --recording."),
         click.option("--blocks", type=int, show_default=str(STATISTICS.blocks), help="ABBA blocks of a pair at most."),
         click.option("--objective", type=click.Choice(["latency", "energy", "thermal"]), default="latency", show_default=True,
                      help="What the loop decides by: time, energy of a call, or rise of temperature at one call rate."),
@@ -115,7 +125,7 @@ def _options(arms: str, problems: str, comparisons: str, offers: str) -> tuple[C
 
 def request_of(asked: Words, otherwise: tuple[str, ...] = ()) -> RunRequest:
     """What is asked for, `otherwise` being the problems where none is named; BadInput before any file is opened for words that a
-    run cannot have. With --resume nothing is imported, and nothing asked: the ledger holds the request.
+    run cannot have.
     """
     request = RunRequest(
         arms=words(asked.arms),
@@ -132,8 +142,6 @@ def request_of(asked: Words, otherwise: tuple[str, ...] = ()) -> RunRequest:
         generators=words(asked.generators) or DEFAULT,
         once=asked.offers == "once",
     )
-    if asked.resume:
-        return request
     check_words(request)
     repetitions_of(asked.repetitions, ())
     chosen = tuple(_packaged(asked)) if asked.named else otherwise

@@ -27,7 +27,7 @@ from ..problems.sources import config_of
 from ..profilers import artifacts as shapes
 from ..profilers.metrics import for_chip
 from ..profilers.verdicts import Judgement, is_final
-from ..projections.cell import CellPlan
+from ..projections.cell_plan import CellPlan
 from .executor import Executor, Observation, Question
 from .recording import Key, compare_key, keys_of, sources_key, sweep_key
 

@@ -24,8 +24,9 @@ from ..events.model import (
     RunStopped,
     cell_stream,
 )
-from .cell import CellPlan, CellState
+from .cell import CellState
 from .cell import fold as fold_cell
+from .cell_plan import CellPlan
 
 EXAMINATION = "exam"
 """How the streams of examinations begin; those of runs begin otherwise."""

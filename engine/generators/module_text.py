@@ -7,16 +7,17 @@ import re
 
 from ...problems.module_source import MARK, SCOPED, ModuleCall, spec
 from ...problems.sources import PRECISION_LINES
-from . import module_pools
+from . import module_rewrites
+from .module_convolutions import BENCHMARK
 from .module_rows import rows_of
 
 WAYS_LINE = "_WAYS = "
 # In the order of application: each part wraps what the ones before it define.
 ORDER = (
-    "channels_last", "folded", *module_pools.REWRITES, "fused_attention", "rows", "in_place", "compile", "compile_autotune",
+    "channels_last", "folded", *module_rewrites.REWRITES, "fused_attention", "rows", "in_place", "compile", "compile_autotune",
     "reduce_overhead", "cuda_graph", "benchmark",
 )  # fmt: skip
-_GRAPH_WAYS = ("folded", "fused_attention", "rows", "in_place", *module_pools.REWRITES)
+_GRAPH_WAYS = ("folded", "fused_attention", "rows", "in_place", *module_rewrites.REWRITES)
 _COMPILE_WAYS = {
     "compile": "default",
     "compile_autotune": "max-autotune-no-cudagraphs",
@@ -230,7 +231,7 @@ def ways_of(source: str) -> tuple[str, ...]:
 
 
 def _usable(way: str, user: str) -> bool:
-    return bool(rows_of(user)) if way == "rows" else module_pools.usable(way, user)
+    return bool(rows_of(user)) if way == "rows" else module_rewrites.usable(way, user)
 
 
 def with_ways(source: str, ways: tuple[str, ...], precision: str) -> str:
@@ -244,7 +245,7 @@ def with_ways(source: str, ways: tuple[str, ...], precision: str) -> str:
         text += _CHANNELS_LAST
     graphs = [way for way in ordered if way in _GRAPH_WAYS]
     if graphs:
-        added, names = module_pools.rewrites(ordered, user)
+        added, names = module_rewrites.rewrites(ordered, user)
         parts = {**_PARTS, "rows": rows_of(user)}
         text += _TRACED + added + "".join(parts[way] for way in graphs if way in parts)
         own = tuple(f"_{way}" for way in graphs if way in parts and way != "folded")
@@ -256,7 +257,7 @@ def with_ways(source: str, ways: tuple[str, ...], precision: str) -> str:
     if "cuda_graph" in ordered:
         text += _REPLAYED
     if "benchmark" in ordered:
-        text += module_pools.BENCHMARK
+        text += BENCHMARK
     return text + SCOPED.format(before="_ready(tensors[0].device)\n    ", call="operation(*tensors)")
 
 

@@ -246,8 +246,8 @@ def test_report_of_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
     assert os.listdir() == ["a.txt"]
 
 
-def test_resume_without_a_ledger_makes_none(recording: Path) -> None:
-    refused(run(recording, "--ledger", "none.db", "--resume"), "none.db")
+def test_resume_without_a_ledger_makes_none() -> None:
+    refused(invoke("run", "--ledger", "none.db", "--resume"), "none.db")
     assert os.listdir() == []
 
 
@@ -260,7 +260,8 @@ def test_a_second_run_in_an_unfinished_ledger_is_refused(recording: Path, tmp_pa
         Run(ledger, FakeExecutor(before=stop), ignore).start(request("on"))
     before = stored(tmp_path / "l.db")
     refused(run(recording, "--ledger", "l.db"), "run1 is unfinished", "--resume")
-    refused(run(recording, "--ledger", "l.db", "--resume"), "another executor (expected local, found recorded)")
+    resumed = invoke("run", "--ledger", "l.db", "--resume", "--device", "recorded", "--recording", recording)
+    refused(resumed, "another executor (expected local, found recorded)")
     assert stored(tmp_path / "l.db") == before
 
 

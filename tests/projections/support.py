@@ -35,7 +35,10 @@ from gpusolver.events.model import (
     Verdict,
     firing_id,
 )
-from gpusolver.projections.cell import CellPlan, CellState, ask, decide, fold, must_stop, next_attempt
+from gpusolver.projections.asking import ask, must_stop, next_attempt
+from gpusolver.projections.cell import CellState, fold
+from gpusolver.projections.cell_plan import CellPlan
+from gpusolver.projections.evolution import decide
 from gpusolver.projections.matcher import Match
 
 # Dense data-sheet peaks in TFLOP/s; the RTX 3090 runs TF32 no faster than fp32, the T4 (compute capability 7.5) has no TF32.

@@ -18,7 +18,10 @@ from gpusolver.events.model import (
     RulePromoted,
     RuleRetired,
 )
-from gpusolver.projections.cell import CellState, arm_policy, ask, decide, evidence, fold, must_stop, next_attempt
+from gpusolver.projections.asking import ask, must_stop, next_attempt
+from gpusolver.projections.cell import CellState, fold
+from gpusolver.projections.cell_plan import arm_policy
+from gpusolver.projections.evolution import decide, evidence
 
 from .support import (
     Outcome,

@@ -6,7 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from gpusolver.events.model import Blocked, Context, Event, RuleFired, RulePromoted, RuleRetired
-from gpusolver.projections.cell import CellState, evidence, live_rules
+from gpusolver.projections.asking import live_rules
+from gpusolver.projections.cell import CellState
+from gpusolver.projections.evolution import evidence
 
 from .support import A100, T4, Outcome, World, cell_of, context_of, firings, plan_of, rule, simulate
 

@@ -47,8 +47,11 @@ from gpusolver.profilers.launches import context, is_inert
 from gpusolver.profilers.signals import signals, tier
 from gpusolver.profilers.sweeps import choose
 from gpusolver.profilers.verdicts import Judgement, credit, is_final, judge
-from gpusolver.projections.cell import CellPlan, CellState, ask, decide, fold, must_stop, next_attempt
+from gpusolver.projections.asking import ask, must_stop, next_attempt
+from gpusolver.projections.cell import CellState, fold
+from gpusolver.projections.cell_plan import CellPlan
 from gpusolver.projections.claims import answer, claim_repetitions
+from gpusolver.projections.evolution import decide
 from gpusolver.projections.matcher import Match
 
 from . import exam_world

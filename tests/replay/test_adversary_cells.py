@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gpusolver.events.model import Cell, Policy
 from gpusolver.events.writer import LedgerWriter
-from gpusolver.projections.cell import CellPlan
+from gpusolver.projections.cell_plan import CellPlan
 
 from .forge import POLICY, Forge
 from .reports import found

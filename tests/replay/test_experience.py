@@ -29,7 +29,8 @@ from gpusolver.events.model import (
     cell_stream,
 )
 from gpusolver.events.writer import LedgerWriter
-from gpusolver.projections.cell import CellState, ask
+from gpusolver.projections.asking import ask
+from gpusolver.projections.cell import CellState
 from gpusolver.replay.experience import check_experience
 
 from ..projections.support import (

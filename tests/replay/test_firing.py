@@ -28,7 +28,10 @@ from gpusolver.events.model import (
     Verdict,
     cell_stream,
 )
-from gpusolver.projections.cell import CellPlan, CellState, ask, evidence, fold
+from gpusolver.projections.asking import ask
+from gpusolver.projections.cell import CellState, fold
+from gpusolver.projections.cell_plan import CellPlan
+from gpusolver.projections.evolution import evidence
 from gpusolver.projections.matcher import standing_block
 from gpusolver.projections.runs import fold as fold_runs
 from gpusolver.projections.worth import Record, binary_log, worth

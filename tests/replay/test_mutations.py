@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from gpusolver.events.model import Context, Credit, EvidenceCarried, Guard, Policy
 from gpusolver.projections import cell, confidence, matcher
+from gpusolver.projections import evolution as deciding
 from gpusolver.replay import evolution, matching
 from gpusolver.replay.verify import verify
 
@@ -215,7 +216,7 @@ def _weigh_apart() -> bool:
     state = replace(cell.CellState(cell=plan.cell), credited=credited)
     for name, place in product(("carried", "both", "own", "none"), (None, here, there)):
         tally = verifying.tally((name, 1), place)
-        if (tally.successes, tally.failures, tally.firings) != cell.weighed(plan, state, name, 1, place):
+        if (tally.successes, tally.failures, tally.firings) != deciding.weighed(plan, state, name, 1, place):
             return True
     return False
 
@@ -223,7 +224,7 @@ def _weigh_apart() -> bool:
 POLICY = {
     "writing": (
         (confidence, ("confidence", "retires", "promotes", "_credible")),
-        (cell, ("decide", "evidence", "weighed", "_carried")),
+        (deciding, ("decide", "_retirement", "_promotion", "evidence", "weighed", "_carried")),
         (matcher, ("in_order", "match", "_block")),
     ),
     "verifying": (
