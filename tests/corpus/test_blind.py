@@ -8,18 +8,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from gpusolver.engine.local import LocalExecutor
+from gpusolver.engine.registration import RunRequest
+from gpusolver.engine.run import Run
+from gpusolver.events.model import Profiled, RuleFired
+from gpusolver.events.writer import LedgerWriter
 from gpusolver.problems.contract import Problem
 from gpusolver.problems.imported import import_file
 from gpusolver.problems.probing import CPU, Prober
 
+from ..engine.support import FakeExecutor, ignore, only
 from ..importing.gating import gated
+from .blind_rounds import FILES, FOLDER, assert_holds, assert_none_fired_on_missing, events, play
 
-FOLDER = Path(__file__).parent / "blind"
-FILES = tuple(sorted(FOLDER.glob("*.py")))
-ONE_PERCENT = "\n\n_answer = run\n\n\ndef run(*given):\n    answer = _answer(*given)\n    return {changed}\n"
+_WRONG = "\n\n_answer = run\n\n\ndef run(*given):\n    answer = _answer(*given)\n    return {changed}\n"
 
 
 def causes() -> dict[str, Any]:
@@ -52,6 +57,24 @@ def _shape(path: Path) -> tuple[str, ...]:
     )
 
 
+def test_a_firing_on_a_signal_that_its_profile_lacks_is_seen(tmp_path: Path) -> None:
+    """What is asked of a GPU's ledger, of made-up kernels on which rules fire: it holds, and no more once a signal that decided is taken away."""
+    with LedgerWriter(tmp_path / "l.db") as ledger:
+        Run(ledger, FakeExecutor(), ignore).start(RunRequest(problems=("kb_matmul_scalar",), arms=("on",), rounds=3))
+    found = events(tmp_path / "l.db")
+    assert_none_fired_on_missing(found)
+    decided = {clause.signal for event in only(found, RuleFired) for clause in event.clauses}
+    assert decided
+    for name in decided:
+        without = [_without(event, name) if isinstance(event, Profiled) else event for event in found]
+        with pytest.raises(AssertionError):
+            assert_none_fired_on_missing(without)
+
+
+def _without(event: Profiled, name: str) -> Profiled:
+    return msgspec.structs.replace(event, signals={k: v for k, v in event.signals.items() if k != name})
+
+
 @pytest.fixture(scope="module")
 def prober() -> Iterator[Prober]:
     pytest.importorskip("torch")
@@ -81,6 +104,17 @@ def test_its_own_run_passes_and_an_answer_one_percent_off_does_not(
 def off(problem: Problem) -> str:
     """The start with its answer scaled by 1.01; of whole numbers, with every hundredth raised by one."""
     if problem.dtype == "float32":
-        return problem.start + ONE_PERCENT.format(changed="answer * 1.01")
+        return problem.start + _WRONG.format(changed="answer * 1.01")
     changed = "answer + (_torch.arange(answer.numel(), device=answer.device) % 100 == 0).view(answer.shape).int()"
-    return problem.start + ONE_PERCENT.format(changed=changed)
+    return problem.start + _WRONG.format(changed=changed)
+
+
+@pytest.mark.torch_cpu
+@pytest.mark.parametrize("name", ["block_reversal_indices", "pointer_chase"])
+def test_what_must_hold_of_a_round_holds_on_the_stand_in(
+    prober: Prober, executor: LocalExecutor, tmp_path: Path, name: str
+) -> None:
+    """What the test on a GPU asks of every kernel."""
+    problem = import_file(FOLDER / f"{name}.py", prober, CPU)
+    play(tmp_path / "l.db", executor, problem)
+    assert_holds(tmp_path / "l.db", problem)
