@@ -44,7 +44,7 @@ def test_every_kernel_has_one_cause_and_every_cause_a_kernel() -> None:
 
 
 def test_there_are_enough_and_none_is_a_copy_of_another() -> None:
-    """What `run` does, as a tree without names of variables, is different in each."""
+    """Their trees differ by more than names of variables."""
     bodies = {path.stem: _shape(path) for path in FILES}
     assert len(bodies) >= 24
     assert len(set(bodies.values())) == len(bodies)
