@@ -94,9 +94,7 @@ def test_the_whole_on_the_gpu(gpu: LocalExecutor, one: Candidate) -> None:
 
 def test_the_list_names_every_file_once_with_a_known_problem_and_contract() -> None:
     both = {one.file: one for one in (*listed("cpu"), *GPU)}
-    on_disk = {
-        str(path.relative_to(FOLDER)) for path in Path(FOLDER).glob("*/*.py") if path.parent.name != "__pycache__"
-    }
+    on_disk = {str(path.relative_to(FOLDER)) for kind in SAMPLE for path in Path(FOLDER).glob(f"{kind}/*.py")}
     assert set(both) == on_disk
     assert len({one.file for one in listed("cpu")}) == len(listed("cpu")) and len({one.file for one in GPU}) == len(GPU)
     for one in both.values():
