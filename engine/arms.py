@@ -17,8 +17,8 @@ class Arms:
     no other, and a pair is timed in one that ran no third. What compilers left on disk for a source is seen by workers of
     that source alone.
 
-    Times wait until every spare has warmed up, and those that warm up side by side take little longer than one. So the spares,
-    of which there are `spares` at most, are made all at once, when the last is in use.
+    Times wait until every spare has warmed up. So the spares, of which there are `spares` at most, are made all at once, when the
+    last is in use: they warm up side by side, and the candidates that follow wait for none.
     """
 
     def __init__(self, server: ForkClient, spares: int = 1) -> None:

@@ -24,8 +24,8 @@ from .records import Draft
 from .sharing import Read, Sharing
 
 # The driver, the device or the installation gives no counters: a fact that lowers the tier. Anything else may pass.
-NOTHING = Read(counters=None, extras={})
 NO_COUNTERS = ("counters_permission", "counters_unsupported", "counters_library")
+_NOTHING = Read(counters=None, extras={})
 
 Shape = TypeVar("Shape", bound=shapes.Artifact)
 
@@ -144,7 +144,7 @@ class Bench:
         if timed.samples is None:
             return timed
         source, wanted = draft.keep_source(text), planned(live)
-        paid = NOTHING
+        paid = _NOTHING
         if self._sharing is not None and timed.origin_seq is not None:
             paid = self._sharing.read(timed.origin_seq)
         counters = self._counters(draft, source, attempt, text, wanted.metrics, paid)
@@ -181,7 +181,8 @@ class Bench:
         if seen.status != "ok" and seen.status not in NO_COUNTERS:
             raise Interrupted(f"counters: {seen.status}: {seen.text[:500]}")
         own = seen.artifacts.get("counters") if seen.status == "ok" else no_counters(seen)
-        return None if own is None else draft.keep(paid.instead(own))
+        kept = paid.counters if own is None else paid.instead(own)
+        return None if kept is None else draft.keep(kept)
 
     def _extras(
         self, draft: Draft, source: str, attempt: int, text: str, roles: tuple[str, ...], paid: Read

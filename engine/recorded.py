@@ -134,6 +134,8 @@ class RecordedExecutor:
             raise self._refusal("--rounds", f"at most {recorded.max_rounds}", str(asked.max_rounds))
         if asked.generators != recorded.generators:
             raise self._refusal("--generators", _chain(recorded), _chain(asked))
+        if asked.policy.offers != recorded.policy.offers:
+            raise self._refusal("--offers", _offers(recorded), _offers(asked))
         if not _within(asked.comparisons, recorded.comparisons):
             raise self._refusal("--comparisons", _compared(recorded), _compared(asked))
         if asked.statistics != recorded.statistics:
@@ -157,6 +159,10 @@ class RecordedExecutor:
 
 def _chain(registered: RunRegistered) -> str:
     return "catalogue" if registered.generators is msgspec.UNSET else ",".join(registered.generators)
+
+
+def _offers(registered: RunRegistered) -> str:
+    return "always" if registered.policy.offers is msgspec.UNSET else registered.policy.offers
 
 
 def _within(asked: tuple[str, ...] | UnsetType, recorded: tuple[str, ...] | UnsetType) -> bool:

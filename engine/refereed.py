@@ -23,7 +23,7 @@ WALL_CALLS, WALL_LEAST, WALL_FIRST = 16, 8, 500
 """A watched batch has a first call that nothing hides, of a millisecond or two; over three calls that looked like a lie of 0.3 ms each."""
 REFEREE_LIMIT_S = 120.0
 SPARES, CORES_A_SPARE = 4, 4
-"""Each holds a context of about half a gigabyte on a GPU, and a core while it warms up."""
+"""At most so many stand by, and no more than there are cores for, as each takes one while it warms up."""
 
 FAULTS = ("timeout", "worker_lost")
 Row = dict[str, Any]

@@ -114,7 +114,9 @@ def register(
         max_rounds=request.rounds,
         plan=_plan(request),
         problems=problems,
-        policy=executor.policy() or _policy(statistics, request.once and chain is not None),
+        policy=replace(
+            executor.policy() or _policy(statistics), offers="once" if request.once and chain is not None else UNSET
+        ),
         statistics=statistics,
         claims=tuple(_claims(request)) if statistics.objective is UNSET else (),
         code=code_digests(),
@@ -140,10 +142,9 @@ def _looking(statistics: Statistics, blocks: int, first: tuple[int, ...] = ()) -
     return replace(statistics, blocks=blocks, looks=(*(look for look in every if look < blocks), blocks))
 
 
-def _policy(statistics: Statistics, once: bool) -> Policy:
-    """POLICY, sources offered `once` or not; by objectives other than latency in the order of positions, for worth is gain in time."""
-    offering = replace(POLICY, offers="once") if once else POLICY
-    return offering if statistics.objective is UNSET else replace(offering, order=UNSET)
+def _policy(statistics: Statistics) -> Policy:
+    """POLICY; by objectives other than latency in the order of positions, for worth is gain in time."""
+    return POLICY if statistics.objective is UNSET else replace(POLICY, order=UNSET)
 
 
 def _by(objective: Objective | UnsetType) -> str:

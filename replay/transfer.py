@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
@@ -47,7 +46,7 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class _Opened(msgspec.Struct, frozen=True):
-    """The runs of one ledger that judge by time, and its artifacts."""
+    """The runs of one ledger that judge by time, and its artifacts; `name` is put before its cells where there are other ledgers."""
 
     runs: dict[str, RunEvents]
     shelf: Shelf
@@ -62,8 +61,9 @@ def transfer(paths: Sequence[str], leave: Leave, policy: Played, bounds: Proposi
 
     Raises UnreadableLedger.
     """
+    named = dict.fromkeys(paths)
     with contextlib.ExitStack() as stack:
-        every = [_opened(stack.enter_context(LedgerReader(path)), path, len(paths) > 1) for path in paths]
+        every = [_opened(stack.enter_context(LedgerReader(path)), f"{path}:" * (len(named) > 1)) for path in named]
         families = {p.name: p.family for opened in every for run in opened.registered() for p in run.problems}
 
         def group(problem: str) -> str:
@@ -77,13 +77,13 @@ def transfer(paths: Sequence[str], leave: Leave, policy: Played, bounds: Proposi
         )
 
 
-def _opened(reader: LedgerReader, path: str, named: bool) -> _Opened:
+def _opened(reader: LedgerReader, name: str) -> _Opened:
     untold = Findings()  # a verification tells them
     every = sort_out(scan(reader.rows(), untold, spelling=False), untold)
     # What draws less teaches nothing about what is faster.
     runs = {run.run: run for run in every if run.registered is None or by_time(run.registered[1].statistics)}
     shelf = Shelf(reader.artifact, check_artifacts(reader.artifact_rows(), untold)[0])
-    return _Opened(runs, shelf, f"{pathlib.PurePath(path).stem}:" if named else "")
+    return _Opened(runs, shelf, name)
 
 
 def _trials(every: Sequence[_Opened], table: list[Rule]) -> list[Trial]:

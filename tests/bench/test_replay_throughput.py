@@ -132,7 +132,7 @@ def test_a_million_events_are_checked_in_seconds(ledgers: dict[int, Path], capsy
 
 
 def test_ten_million_events(tmp_path: Path, ledgers: dict[int, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    """Still linear; memory is the report's line for each of 60,000 runs. Once, in 8 GB of disk."""
+    """Still linear; memory is the report's line for each of 29,070 runs. Once, in 8 GB of disk."""
     if shutil.disk_usage(tmp_path).free < ROOM:
         pytest.skip(f"less than {ROOM >> 30} GB of free disk")
     path = copies(tmp_path / "ten_million.db", 10_000_000)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpusolver.engine import arms as module
+from gpusolver.engine import refereed
 from gpusolver.engine.arms import Arms
 from gpusolver.engine.worker.protocol import Message, Reply
 
@@ -128,6 +129,14 @@ def test_three_spares_are_made_when_the_last_is_in_use_all_at_once(server: FakeS
     assert server.log == ["wait 6", "wait 7"]
     arms.close()
     assert alive(server) == []
+
+
+@pytest.mark.parametrize(("device", "cores", "most"), [("cuda", 64, 4), ("cuda", 8, 2), ("cuda", 2, 1), ("cpu", 64, 1)])
+def test_a_spare_for_every_four_cores_and_one_where_there_is_no_gpu(
+    monkeypatch: pytest.MonkeyPatch, device: str, cores: int, most: int
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    assert refereed._spares(device) == most
 
 
 def test_of_three_spares_those_that_did_not_come_up_are_passed_over(server: FakeServer) -> None:

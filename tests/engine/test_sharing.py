@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gpusolver.engine.executor import Observation, Question
-from gpusolver.engine.measuring import no_counters
 from gpusolver.engine.recorded import RecordedExecutor
 from gpusolver.engine.registration import LEAST_BLOCKS, register
-from gpusolver.engine.sharing import Read
 from gpusolver.events.errors import BadInput
 from gpusolver.events.model import (
     HeadToHead,
@@ -40,7 +37,6 @@ from .support import (
     stored,
     verdicts,
 )
-from .test_recorded import asking_for_more
 
 ARMS = ("off", "on", "off+tabu", "on+tabu", "random")
 SHAREABLE = (KernelGated, Profiled, NoiseFloorMeasured, TilesSwept)
@@ -154,78 +150,6 @@ def anew(kind: str, place: int) -> Callable[[list[Line], Path], None]:
 
 def gated_anew(events: list[Line], path: Path) -> None:
     of(events, "KernelGated", "on")[1].body["origin_seq"] = None
-
-
-def counted_anew(events: list[Line], path: Path) -> None:
-    """The same metrics, read once more."""
-    body = next(e for e in of(events, "Profiled", "on") if e.body["origin_seq"]).body
-    content = json.loads(artifact(path, body["counters"]))
-    body["counters"] = add_artifact(path, json.dumps(content | {"wall_s": 0.5}).encode())
-
-
-def test_counters_are_not_read_once_more(shared: Path, tmp_path: Path) -> None:
-    path = tmp_path / "forged.db"
-    path.write_bytes(shared.read_bytes())
-    rewrite(path, lambda events: counted_anew(events, path))
-    told = [f for f in verify(path, True).findings if f.kind == "origin"]
-    assert len(told) == 1 and told[0].found.startswith("counters ")
-
-
-class Frugal(FakeExecutor):
-    """Reads one metric less for the arm that pays."""
-
-    def count(self, question: Question, source: str, metrics: tuple[str, ...]) -> Observation:
-        least = metrics[1:] if question.cell.arm == "off" else metrics
-        return super().count(question, source, least)
-
-
-def test_counters_that_lack_a_metric_are_read_anew(tmp_path: Path) -> None:
-    path = tmp_path / "frugal.db"
-    play(path, Frugal(), replace(request("off", "on", rounds=4), share=True))
-    by_seq = {r.seq: r.event for r in stored(path)}
-    taken = [e for e in only(cell_events(path, "on"), Profiled) if e.origin_seq is not None]
-    assert taken
-    for event in taken:
-        paid = by_seq[event.origin_seq or 0]
-        assert isinstance(paid, Profiled) and event.samples == paid.samples and event.counters != paid.counters
-    assert_verifies(path)
-
-
-def test_extras_come_with_the_samples_and_are_not_measured_once_more(tmp_path: Path) -> None:
-    """A table that asks for warm times too. They are samples: named by all who took them, and measured by one."""
-    path = tmp_path / "more.db"
-    play(path, FakeExecutor(), replace(request(*ARMS, rounds=4), share=True, rules=asking_for_more(tmp_path).rules))
-    own = [e for arm in ARMS for e in only(cell_events(path, arm), Profiled)]
-    taken = [e for e in own if e.origin_seq is not None]
-    paid = {r.seq: r.event for r in stored(path)}
-    assert taken and all(e.extras and e.extras == getattr(paid[e.origin_seq or 0], "extras", None) for e in taken)
-    assert len({dict(e.extras or {})["warm"] for e in own}) == len(own) - len(taken)
-    assert_verifies(path)
-
-    def another(events: list[Line]) -> None:
-        body = next(e for e in of(events, "Profiled", "on") if e.body["origin_seq"]).body
-        content = json.loads(artifact(path, body["extras"]["warm"]))
-        content["blocks"] = [[x + 1 for x in row] for row in content["blocks"]]
-        body["extras"]["warm"] = add_artifact(path, json.dumps(content).encode())
-
-    rewrite(path, another)
-    assert "extras " in {f.found[:7] for f in verify(path, True).findings if f.kind == "origin"}
-
-
-def counters(**metrics: float | None) -> bytes:
-    return json.dumps(
-        {"collector": "cupti", "passes": 1, "chip": "GH100", "cache": "cold", "metrics": metrics}
-    ).encode()
-
-
-def test_what_the_counters_of_another_arm_answer() -> None:
-    """By hand: `b` could not be collected on this chip and is there all the same; `c` was not asked."""
-    paid = Read(counters=counters(a=1, b=None), extras={})
-    assert paid.answers(("a", "b")) and paid.answers(("a",)) and not paid.answers(("a", "c"))
-    assert paid.instead(counters(a=2, b=3)) == paid.counters == paid.instead(counters(a=2))
-    assert paid.instead(counters(a=2, c=3)) == counters(a=2, c=3)
-    refused = Read(counters=no_counters(Observation(status="counters_permission")), extras={})
-    assert refused.answers(("a", "c")) and not Read(counters=None, extras={}).answers(())
 
 
 @pytest.mark.parametrize(

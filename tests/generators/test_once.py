@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from gpusolver.engine import loop
 from gpusolver.engine.generators.base import Asked, Candidate
 from gpusolver.engine.recorded import RecordedExecutor
-from gpusolver.engine.registration import POLICY
+from gpusolver.engine.registration import POLICY, register
 from gpusolver.engine.run import Run
+from gpusolver.events.errors import BadInput
 from gpusolver.events.model import (
     GeneratorAsked,
     KernelGenerated,
@@ -180,6 +181,18 @@ def test_always_is_the_policy_of_older_ledgers_offers_again_and_its_recording_st
         assert registered.policy == POLICY and POLICY.offers is UNSET
         assert_verifies(ledger_path)
     assert [type(e) for e in cell_events(again, "on")] == [type(e) for e in cell_events(path, "on")]
+
+
+def test_a_recording_is_played_as_it_was_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another word is refused, not passed over."""
+    asked = asked_for(*chained(monkeypatch, Stub("module", BOTH, offers(EQUAL, SLOW))), rounds=2)
+    for once, said in ((True, "once, found always"), (False, "always, found once")):
+        path = tmp_path / f"{once}.db"
+        play(path, FakeExecutor(kernels), replace(asked, once=once))
+        executor = RecordedExecutor(path)
+        with pytest.raises(BadInput, match=f"--offers: expected {said}"):
+            executor.check(register("run1", replace(asked, once=not once), executor))
+        executor.close()
 
 
 @pytest.mark.parametrize(

@@ -42,26 +42,18 @@ def test_another_problem_of_the_family_saves_a_round_and_no_kernel_is_lost() -> 
 
 def test_problems_in_two_ledgers_teach_each_other_like_problems_in_one(tmp_path: Path) -> None:
     """`matmul` and `batched_gemm` under fp32-strict spare each other a round; apart neither is taught, together both are."""
-    words = [
-        "--contract",
-        "fp32-strict",
-        "--device",
-        "recorded",
-        "--recording",
-        str(RECORDING),
-        "--arms",
-        "off,on",
-    ]
+    words = ["--contract", "fp32-strict", "--device", "recorded", "--arms", "off,on", "--recording"]
     paths = []
     for problem in ("matmul", "batched_gemm"):
         paths.append(str(tmp_path / f"{problem}.db"))
-        told = CliRunner().invoke(main, ["run", problem, *words, "--ledger", paths[-1]])
+        told = CliRunner().invoke(main, ["run", problem, *words, str(RECORDING), "--ledger", paths[-1]])
         assert told.exit_code == 0, told.output
     apart = [held for path in paths for held in transfer([path], "problem", ON, BOUNDS)]
     assert effects(tuple(apart)) == ["nothing"] * 2
-    together = transfer(paths, "problem", ON, BOUNDS)
+    together = transfer([*paths, paths[0]], "problem", ON, BOUNDS)
     assert [(held.cell, held.effect, held.saved, held.ratio) for held in together] == [
-        (f"{problem}:run1/{problem}/fp32-strict/flags/on/1", "helps", 1, 1.0) for problem in ("matmul", "batched_gemm")
+        (f"{path}:run1/{problem}/fp32-strict/flags/on/1", "helps", 1, 1.0)
+        for path, problem in zip(paths, ("matmul", "batched_gemm"), strict=True)
     ]
 
 
