@@ -59,6 +59,7 @@ def test_draw(changes: dict[str, Any], contract: str, expected: str) -> None:
     found, reason = judge_report(report(draw(), draw(**changes)), PROBLEM, contract)
     assert found == expected
     assert reason.startswith("draw 1: ") == (expected != "passed")
+    assert ("zero everywhere" in reason) == (changes == {"rel_l2": None})
 
 
 @pytest.mark.parametrize(("rel_l2", "contract", "expected"), MIXED_SIGNS)

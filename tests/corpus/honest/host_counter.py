@@ -1,0 +1,29 @@
+"""Row sums whose first program counts the launches in host memory, which no replay of a profiler restores. The count changes no answer."""
+
+import torch
+import triton
+import triton.language as tl
+
+PRECISION = "ieee"
+launches = {}
+
+
+@triton.jit
+def sum_rows_counted(x_ptr, y_ptr, count_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    if row == 0:
+        tl.atomic_add(count_ptr, 1)
+    cols = tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, N, BLOCK):
+        total += tl.load(x_ptr + row * N + start + cols, mask=start + cols < N, other=0.0)
+    tl.store(y_ptr + row, tl.sum(total, axis=0))
+
+
+def run(x) -> torch.Tensor:
+    m, n = x.shape
+    if m not in launches:
+        launches[m] = torch.zeros(1, dtype=torch.int32, pin_memory=x.is_cuda)
+    y = torch.empty(m, device=x.device)
+    sum_rows_counted[(m,)](x, y, launches[m], n, BLOCK=1024)
+    return y
