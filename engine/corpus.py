@@ -48,13 +48,14 @@ def candidates(folder: Path, device: str) -> tuple[Candidate, ...]:
 
 
 def subjects(folder: Path, device: str, hostile: int) -> tuple[Subject, ...]:
-    """So many cheats and attacks, each followed by an honest candidate: both kinds in turn, again and again, every text made its own.
+    """So many hostile candidates, cheats and attacks in turn, each followed by an honest one: again and again, every text made its own.
 
     A cheat whose answers are right is left out: the gate says nothing against it, and a clock must. So is what is no text: no ledger
     can hold it as a source.
     """
     found = [one for one in candidates(folder, device) if not one.time_cheat and _is_text(folder / one.file)]
-    bad, good = ([one for one in found if (one.kind == HONEST) == honest] for honest in (False, True))
+    good = [one for one in found if one.kind == HONEST]
+    bad = _in_turn(*([one for one in found if one.kind == kind] for kind in ("cheats", "survival")))
     if not bad or not good:
         raise BadInput(
             f"--corpus {folder}: expected hostile and honest candidates for {device}, found {len(found)} in all"
@@ -63,6 +64,11 @@ def subjects(folder: Path, device: str, hostile: int) -> tuple[Subject, ...]:
     for number, one, after in zip(range(1, hostile + 1), itertools.cycle(bad), itertools.cycle(good), strict=False):
         made += [_subject(folder, one, number), _subject(folder, after, number)]
     return tuple(made)
+
+
+def _in_turn(*kinds: list[Candidate]) -> list[Candidate]:
+    """One of each kind, then the next of each; what is left of the longest at the end."""
+    return [one for row in itertools.zip_longest(*kinds) for one in row if one is not None]
 
 
 def _is_text(path: Path) -> bool:

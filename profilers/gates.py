@@ -95,7 +95,10 @@ def _judge_draw(
     if contract == "fp32-strict" and looser is not None and _within(draw, _beside(looser, draw)):
         return "wrong_precision", f"within tf32-allowed only: {_against(draw, limits)}"
     if draw.rel_l2 is None:
-        return "wrong_result", "no error is relative to the answer: in float64 it is zero everywhere, or too large for a norm"
+        return (
+            "wrong_result",
+            "no error is relative to the answer: in float64 it is zero everywhere, or too large for a norm",
+        )
     return "wrong_result", _against(draw, limits)
 
 

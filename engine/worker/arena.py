@@ -92,6 +92,12 @@ def close(memory: Memory) -> None:
         _checked(_runtime().cudaFree(memory._raw.data_ptr()))
 
 
+def leave(memory: Memory) -> None:
+    """Let go of an arena that another process made: until then its memory is not free, whatever that process does. Views end with it."""
+    if memory.arena.kind != "file":
+        _checked(_runtime().cudaIpcCloseMemHandle(memory._raw.data_ptr()))
+
+
 def _mapped(arena: Arena) -> Memory:
     with pathlib.Path(arena.key).open("r+b") as file:
         return Memory(arena, torch.frombuffer(mmap.mmap(file.fileno(), arena.size), dtype=torch.uint8))

@@ -52,7 +52,8 @@ def gate(device: AnyDevice, request: Gate) -> Reply:
 def opened(staged: Staged) -> arena.Memory:
     """The arena of staged draws, opened once."""
     if staged.arena not in _OPEN:
-        _OPEN.clear()  # the referee has replaced it
+        while _OPEN:  # the referee has replaced it
+            arena.leave(_OPEN.popitem()[1])
         _OPEN[staged.arena] = arena.open_arena(staged.arena)
     return _OPEN[staged.arena]
 

@@ -25,6 +25,9 @@ class CpuDevice:
     def synchronize(self) -> None:
         """Nothing is asynchronous here."""
 
+    def release(self, at_least: int = 0) -> None:
+        """Torch keeps no memory of a CPU back."""
+
     def flush(self) -> None:
         """A CPU's caches are left as they are."""
 
@@ -62,6 +65,11 @@ class CudaDevice:
     def synchronize(self) -> None:
         """Wait for the whole device."""
         self._synchronize()
+
+    def release(self, at_least: int = 0) -> None:
+        """Give what torch keeps for later calls back to the device, where that is so many bytes: other processes need it too."""
+        if torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > at_least:
+            torch.cuda.empty_cache()
 
     def flush(self) -> None:
         """Queue a read of a buffer of at least twice the L2, which leaves clean lines behind."""

@@ -48,6 +48,7 @@ def stage(device: AnyDevice, request: Stage) -> Reply:
     draws = tuple(_drawn(device, request.subject, memory, asked, places, len(first)) for asked, places in plans)
     device.synchronize()
     _GROUND.staged, _GROUND.asked = Staged(arena=memory.arena, draws=draws), tuple(asked for asked, _ in plans)
+    device.release(_capacity(device))
     return Reply(status="ok", staged=_GROUND.staged)
 
 
@@ -73,8 +74,11 @@ def _places(
 def _memory(device: AnyDevice, size: int) -> arena.Memory:
     """The arena, made anew where it is too small. Rounded up, so that it seldom is."""
     if _GROUND.memory is None or _GROUND.memory.arena.size < size or not arena.there(_GROUND.memory):
-        if _GROUND.memory is not None:
-            arena.close(_GROUND.memory)
+        # Where no other can be had, nothing must refer to this one any more.
+        old, _GROUND.memory, _GROUND.staged = _GROUND.memory, None, None
+        if old is not None:
+            arena.close(old)
+        device.release()
         _GROUND.memory = arena.create(device.name == "cuda", max(size, _capacity(device)))
     return _GROUND.memory
 
@@ -103,6 +107,7 @@ def check(device: AnyDevice, request: Check) -> Reply:
         return Reply(status="request_failed", text="nothing is staged")
     by_reference = request.against == "reference"
     content = _by_reference(device, request, memory) if by_reference else _by_outputs(device, request, memory)
+    device.release(_capacity(device))  # answers in float64 are large, and a candidate is to have the card
     return Reply(status="ok", artifacts={"errors": msgspec.json.encode(content)})
 
 

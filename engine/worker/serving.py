@@ -14,6 +14,7 @@ from msgspec import structs
 
 from . import calibration, checking, counters, energy, extras, identity, referee, timing
 from .device import open_device
+from .loading import told
 from .protocol import (
     AnyRequest,
     Calibrate,
@@ -86,8 +87,10 @@ def _answer(device: Any, request: AnyRequest) -> Reply:
 
 def _fault(device: Any, error: BaseException) -> Reply:
     """An infrastructure fault of one request; the process goes on unless its context is lost."""
-    text = "".join(traceback.format_exception(error))[-4000:].encode(errors="replace").decode()
-    sys.stderr.write(text)
+    lines = "".join(traceback.format_exception(error))
+    sys.stderr.write(lines)
+    # What went wrong first: whoever quotes the beginning of a reply quotes that.
+    text = f"{told(error)}\n{lines[-4000:]}".encode(errors="replace").decode()
     try:
         if device is not None:
             device.synchronize()
