@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from .caches import Caches
 from .fork_client import ForkClient
-from .worker.protocol import OpenCounters
 from .worker_process import WorkerProcess
 
 
@@ -63,7 +62,6 @@ class Arms:
                 self._worker.kill()
             self._clear()
             self._worker = self._ready()
-            self._worker.begin(OpenCounters())  # the last one held them, and has ended
             if not self._spares:
                 self._spares = [WorkerProcess(self._server, warm=True) for _ in range(self._most)]
         if wanted - self._ran:

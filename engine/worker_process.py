@@ -32,7 +32,7 @@ class WorkerProcess:
         self._pid, self._socket = server.fork()
         self._asked, self._answered = 0, 0
         self._last = Reply(status="ok")
-        self.begin(Hello(warm=warm))
+        self._begin(Hello(warm=warm))
 
     @property
     def pid(self) -> int | None:
@@ -41,16 +41,8 @@ class WorkerProcess:
             self._last = self._lost()
         return self._pid
 
-    def begin(self, message: Message) -> None:
-        """Ask and do not wait: `hello` does."""
-        try:
-            self._wake()
-            self._send(message, time.monotonic() + _LAST_WORDS_S)
-        except (OSError, TimeoutError):
-            self._last = self._lost()
-
     def hello(self) -> Reply:
-        """The answer to the last question that was begun, as soon as it has come; that of a worker that was lost on the way."""
+        """Its greeting, as soon as it has come; the last words of a worker that was lost on the way."""
         while self._answered < self._asked and self._pid is not None:
             self._wake()
             self._last = self._answer(time.monotonic() + HELLO_LIMIT_S, HELLO_LIMIT_S)
@@ -81,6 +73,14 @@ class WorkerProcess:
         code = self._server.reap(pid)
         self._socket.close()
         return code
+
+    def _begin(self, message: Message) -> None:
+        """Ask and do not wait: `hello` does."""
+        try:
+            self._wake()
+            self._send(message, time.monotonic() + _LAST_WORDS_S)
+        except (OSError, TimeoutError):
+            self._last = self._lost()
 
     def _wake(self) -> None:
         """A candidate in another worker may have stopped this one."""

@@ -18,6 +18,8 @@ from .sources import Precision, config_of, strict_twin, with_precision
 Pool = Literal["flags", "dot"]
 Family = Literal["matmul", "norm", "reduce", "elementwise", "conv", "network"]
 CONTRACTS = ("fp32-strict", "tf32-allowed", "bf16-allowed")
+WITHOUT_PRODUCTS = ("reduce", "norm", "elementwise")
+"""Families of imported problems in which no operator multiplies matrices: TF32 changes nothing there."""
 KINDS = ("large", "small", "one_sign", "denormal")
 """What a gate does to inputs of every problem (replay/FORMAT.md 5)."""
 

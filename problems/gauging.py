@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ..events.errors import BadInput
 from ..events.model import Limits
-from .limits import Errors, Seen, limits, of_kind
+from .limits import Errors, Seen, apart, limits, of_kind
 from .loaded import told
 from .mixing import mixed, needed, worst
 from .probing import Answer
@@ -77,7 +77,7 @@ def measured(
     seen = _seen(fp32, shown, out, expected)
     if plain is not None:
         seen = replace(worst([seen, plain]), fp32=fp32)
-    found = given or limits(seen)
+    found = given or apart(limits(seen), _spread(expected))
     ours = bool(products) and not given and not seen.whole
     return Answer(
         files={},
@@ -88,15 +88,19 @@ def measured(
         family=_family(names, products, out, drawn),
         limits=found,
         seen=seen,
-        **(_further(reference, eager, device, every, seen) if ours else {}),
+        **(_further(reference, eager, device, every, seen, found) if ours else {}),
     )
 
 
 def _further(
-    reference: ModuleType, eager: ModuleType, device: torch.device, every: tuple[Tensors, ...], plain: Seen
+    reference: ModuleType,
+    eager: ModuleType,
+    device: torch.device,
+    every: tuple[Tensors, ...],
+    plain: Seen,
+    stated: dict[str, Limits],
 ) -> dict[str, Any]:
     """Of an Answer: limits of other kinds of inputs, and of mixed signs where plain draws hide a precision."""
-    stated = limits(plain)
     hidden = needed(plain, stated)
     found, places = _mixed(reference, eager, _again(reference, device, every)) if hidden else ({}, ())
     return {
@@ -223,6 +227,13 @@ def _errors(out: torch.Tensor, expected: torch.Tensor) -> Errors:
     if norm == 0.0 or off.numel() == 0:
         return 0.0, 0.0
     return float(off.norm()) / norm, float(off.abs().max()) / (norm / kept.numel() ** 0.5)
+
+
+def _spread(expected: torch.Tensor) -> float:
+    """Standard deviation over RMS: the relative error of an answer that is the mean everywhere. 0 of a single number."""
+    kept = expected[torch.isfinite(expected)].double()
+    rms = float(kept.square().mean().sqrt())
+    return float(kept.std(correction=0)) / rms if kept.numel() > 1 and rms > 0 else 0.0
 
 
 def _peak(expected: torch.Tensor) -> float:

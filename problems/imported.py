@@ -22,7 +22,7 @@ from msgspec import UnsetType
 
 from ..events.errors import BadInput
 from ..events.model import ProblemDeclared
-from .contract import Problem, load_folder
+from .contract import WITHOUT_PRODUCTS, Problem, load_folder
 from .probing import Answer, Budget, Form, Prober
 
 KERNELBENCH = "kernelbench:"
@@ -175,7 +175,12 @@ def _toml(name: str, answer: Answer, digest: str) -> str:
         for contract, limits in stated.items():
             rows += ["", f"[{table}.{contract}]", f"rel_l2 = {limits.rel_l2!r}", f"max_rms = {limits.max_rms!r}"]
     # What generators can do to it besides is theirs to say.
-    rows += ["", "[[prescriptions.enable_tf32]]", 'pool = "flags"', 'kind = "flag"']
+    multiplies = answer.family not in WITHOUT_PRODUCTS
+    rows += (
+        ["", "[[prescriptions.enable_tf32]]", 'pool = "flags"', 'kind = "flag"']
+        if multiplies
+        else ["", "[prescriptions]"]
+    )
     return "\n".join(rows) + "\n"
 
 

@@ -19,6 +19,8 @@ _ROOM_ROUNDED, _ROOM_SHOWN = 2.5, 1.2
 """How many times what was seen limits must leave, or a kind of inputs gets its own."""
 ANY = 0.9
 """Where rounding decides the answer the limit is nearly that of the answer 0: only what is no number is refused there."""
+APART = (0.8, 0.9)
+"""Times the spread: a mean is off by the whole of it, and some element by more."""
 Errors = tuple[float, float]
 EXACT = Limits(rel_l2=1e-12, max_rms=1e-9)
 
@@ -69,6 +71,21 @@ def limits(seen: Seen) -> dict[str, Limits]:
     }
 
 
+def apart(found: Mapping[str, Limits], spread: float) -> dict[str, Limits]:
+    """Those limits, but for `fp32-strict` no wider than the mean of an answer is from it: `spread` is its standard deviation over its RMS.
+
+    Long sums of one sign hardly differ from each other, and TF32 may be off by as much as they differ: within its limits every element
+    could be the mean. So close together, an element that is the mean is to show.
+    """
+    strict = found["fp32-strict"]
+    if not spread:  # a single number is its own mean
+        return dict(found)
+    most = Limits(rel_l2=APART[0] * spread, max_rms=APART[1] * spread)
+    return {
+        name: strict if name == "fp32-strict" else _wider(strict, _closer(one, most)) for name, one in found.items()
+    }
+
+
 def of_kind(plain: Mapping[str, Limits], seen: Seen) -> dict[str, Limits]:
     """Limits on inputs of another kind, `seen` on them; empty where those of plain ones leave room for what is seen.
 
@@ -98,6 +115,10 @@ def _room(limits: Limits, seen: Errors, times: float) -> bool:
 
 def _wider(one: Limits, other: Limits) -> Limits:
     return Limits(rel_l2=max(one.rel_l2, other.rel_l2), max_rms=max(one.max_rms, other.max_rms))
+
+
+def _closer(one: Limits, other: Limits) -> Limits:
+    return Limits(rel_l2=min(one.rel_l2, other.rel_l2), max_rms=min(one.max_rms, other.max_rms))
 
 
 def stated(given: Mapping[str, object]) -> dict[str, Limits]:

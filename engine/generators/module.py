@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...problems.contract import WITHOUT_PRODUCTS
 from .base import Asked, Candidate
 from .module_text import is_module, precision_of, ways_of, with_ways
 
@@ -57,9 +58,6 @@ _OF_LAYOUT = (
     "fewer_instructions",
     "hide_latency",
 )
-# Families of imported problems in which no operator multiplies matrices: TF32 changes nothing there, so the precision stays as it is, and
-# a winner is its own strict twin.
-_WITHOUT_PRODUCTS = ("reduce", "norm", "elementwise")
 # Of each of these a source has one at most.
 _ALTERNATIVES = (("compile", "compile_autotune", "reduce_overhead"), ("triangular", "triangular_tiles"))
 
@@ -70,16 +68,16 @@ class ModuleGenerator:
     name = "module"
 
     def serves(self, asked: Asked) -> bool:
-        """Whether the problem is a module, and there is a way for the prescription under the contract."""
-        allowed = asked.prescription != "enable_tf32" or asked.contract != "fp32-strict"
+        """Whether the problem is a module, and there is a way for the prescription under the contract; TF32 only where something is multiplied."""
+        multiplies = asked.problem.family not in WITHOUT_PRODUCTS
+        allowed = asked.prescription != "enable_tf32" or (asked.contract != "fp32-strict" and multiplies)
         return allowed and asked.prescription in WAYS and is_module(asked.problem.start)
 
     def propose(self, asked: Asked) -> Candidate | None:
         """The incumbent's ways and each further one; None for a source of another generator, or where it does all of them already."""
         if not is_module(asked.source):
             return None
-        multiplies = asked.problem.family not in _WITHOUT_PRODUCTS
-        precision = "tf32" if asked.prescription == "enable_tf32" and multiplies else precision_of(asked.source)
+        precision = "tf32" if asked.prescription == "enable_tf32" else precision_of(asked.source)
         if asked.contract == "fp32-strict":
             precision = "ieee"
         mine = ways_of(asked.source)

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 import torch
 
-from ...profilers.metrics import BASE, CHIPS, for_chip, plan
+from ...profilers.metrics import BASE, CHIPS, for_chip
 from ...profilers.ncu_calls import DURATION
 from . import switches
+from .cupti_host import supported
 from .cupti_library import CountersUnavailable
 from .cupti_open import OpenCounters
 from .cupti_range import each_kernel, whole_call
@@ -48,16 +49,11 @@ def count(device: AnyDevice, request: Count) -> Reply:
         return Reply(status=f"counters_{refused.reason}", text=f"CUPTI: {first}; ncu: {refused}")
 
 
-def warm_up(device: AnyDevice) -> None:
-    """Read the base set once, so that no kernel waits for CUPTI (0.4 s on an H200); where there are no counters, nothing."""
-    if device.name != "cuda":
-        return
-    with contextlib.suppress(CountersUnavailable):
-        _COUNTERS.use(
-            for_chip(chip(), plan(()).metrics),  # in the planner's order: another order is another set
-            USER,
-            lambda setup: whole_call(setup, device.flush, device.synchronize, device.synchronize),
-        )
+def load(device: AnyDevice) -> None:
+    """Load the library and what it knows of the chip, which holds no counters: those are opened by the first count. Nothing where there are none."""
+    if device.name == "cuda":
+        with contextlib.suppress(CountersUnavailable):
+            supported(chip(), BASE)
 
 
 def chip() -> str:

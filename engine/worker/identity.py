@@ -8,7 +8,7 @@ import platform
 
 import torch
 
-from . import preload, telemetry
+from . import counters, preload, telemetry
 from .device import AnyDevice
 from .protocol import Reply
 
@@ -24,11 +24,13 @@ def hello(device: AnyDevice, warm: bool) -> Reply:
 
 
 def _warm_up(device: AnyDevice) -> None:
-    """Touch what is loaded lazily: the flush, a copy, a random draw, NVML. Not the counters, which a process in use may hold."""
+    """Touch what is loaded lazily: the flush, a copy, a random draw, a comparison, NVML, CUPTI. Not the counters, which a process in use may hold."""
     device.flush()
     value = torch.randn(1 << 10, device=device.torch_device)
-    torch.empty_like(value).copy_(value).fill_(float("nan"))
+    copy = torch.empty_like(value).copy_(value).fill_(float("nan"))
+    torch.equal(value.nan_to_num(), copy.nan_to_num())
     telemetry.telemetry(device)
+    counters.load(device)
     device.synchronize()
 
 

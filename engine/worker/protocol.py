@@ -172,13 +172,7 @@ class FindMeter(Message, frozen=True, tag=True):
     """Ask whether the device's energy can be read."""
 
 
-class OpenCounters(Message, frozen=True, tag=True):
-    """Open the hardware counters, so that the first count does not wait for it. Only one process at a time may hold a card's."""
-
-
-AnyRequest = (
-    Hello | FindMeter | OpenCounters | Calibrate | Stage | Check | Gate | Compare | Call | Sweep | Count | Extra
-)
+AnyRequest = Hello | FindMeter | Calibrate | Stage | Check | Gate | Compare | Call | Sweep | Count | Extra
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,6 @@ from .protocol import (
     FindMeter,
     Gate,
     Hello,
-    OpenCounters,
     Reply,
     Stage,
     Sweep,
@@ -61,9 +60,6 @@ def _answer(device: Any, request: AnyRequest) -> Reply:
             return identity.hello(device, request.warm)
         case FindMeter():
             energy.counter(device)
-            return Reply(status="ok")
-        case OpenCounters():
-            counters.warm_up(device)
             return Reply(status="ok")
         case Calibrate():
             return Reply(status="ok", artifacts={"calibration": calibration.calibrate(device)})

@@ -10,7 +10,7 @@ import pytest
 from gpusolver.engine import arms as module
 from gpusolver.engine import refereed
 from gpusolver.engine.arms import Arms
-from gpusolver.engine.worker.protocol import Message, Reply
+from gpusolver.engine.worker.protocol import Reply
 
 
 class FakeServer:
@@ -33,9 +33,6 @@ class FakeWorker:
         self.pid: int | None = self.number
         self._server = server
         server.log.append(f"start {self.number}")
-
-    def begin(self, message: Message) -> None:
-        self._server.log.append(f"{type(message).__name__} {self.number}")
 
     def hello(self) -> Reply:
         self._server.log.append(f"wait {self.number}")
@@ -105,24 +102,24 @@ def test_who_runs_what(server: FakeServer, asked: list[str], workers: list[int])
     assert alive(server) == [workers[-1], workers[-1] + 1]
 
 
-def test_the_one_before_ends_before_the_next_opens_the_counters_and_another_spare_starts(server: FakeServer) -> None:
+def test_the_one_before_has_ended_when_the_next_is_used_and_another_spare_starts(server: FakeServer) -> None:
+    """It held the counters, and may have left files: both are free before anything else is asked."""
     arms = opened(server)
     arms.alone({"a"})
     del server.log[:]
     arms.alone({"b"})
     log = server.log
-    assert log.index("kill 1") < log.index("OpenCounters 2") < log.index("start 3")
-    assert "OpenCounters 3" not in log
+    assert log.index("kill 1") < log.index("wait 2") < log.index("start 3")
 
 
 def test_three_spares_are_made_when_the_last_is_in_use_all_at_once(server: FakeServer) -> None:
     arms = opened(server, spares=3)
     taken = [number(arms.alone({source})) for source in "abcde"]
     assert taken == [1, 2, 3, 4, 5]
-    starts = [line for line in server.log if line.startswith(("start", "OpenCounters"))]
-    assert starts == [
-        *("start 1", "OpenCounters 1", "start 2", "start 3", "start 4"),
-        *("OpenCounters 2", "OpenCounters 3", "OpenCounters 4", "start 5", "start 6", "start 7", "OpenCounters 5"),
+    started = [line for line in server.log if line.startswith(("start", "kill"))]
+    assert started == [
+        *("start 1", "start 2", "start 3", "start 4"),
+        *("kill 1", "kill 2", "kill 3", "start 5", "start 6", "start 7", "kill 4"),
     ]
     del server.log[:]
     arms.settle()

@@ -43,7 +43,8 @@ for factor in 1.0, 64.0, 2.0**-12:
     want = eval(body, {"torch": torch, "A": A.double(), "B": B.double()})
     got = made.run(A, B)
     assert got.shape == want.shape and torch.equal(got, made.run(A, B))
-    assert float((got.double() - want).norm() / want.norm()) < 1e-6
+    # Ours adds in slices; what is not replaced is the CPU's own library, which may add 5,001 terms in a row: 5001 ** 0.5 / 2 ** 24 = 4e-6.
+    assert float((got.double() - want).norm() / want.norm()) < (1e-6 if sys.argv[6] == "True" else 1e-5)
 A.view(-1)[1], A.view(-1)[-1] = float("nan"), float("inf")
 want = eval(body, {"torch": torch, "A": A.double(), "B": B.double()})
 torch.testing.assert_close(made.run(A, B).double(), want, rtol=1e-4, atol=1e-6, equal_nan=True)

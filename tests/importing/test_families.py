@@ -17,7 +17,7 @@ from torch import nn
 from gpusolver.engine.generators.base import Asked
 from gpusolver.engine.generators.module import ModuleGenerator
 from gpusolver.engine.generators.module_text import ways_of
-from gpusolver.engine.registration import RunRequest
+from gpusolver.engine.registration import RunRequest, register
 from gpusolver.events.model import HeadToHead
 from gpusolver.problems.contract import Problem
 from gpusolver.problems.gauging import _family
@@ -119,7 +119,7 @@ RULE = """
 name = "always"
 version = 1
 tier = 2
-prescription = "enable_tf32"
+prescription = "less_traffic"
 clauses = [{ signal = "time_us", op = ">", threshold = 0.0 }]
 gain = { form = "constant", cap = 2.0 }
 metrics = []
@@ -138,6 +138,13 @@ def problem(folder: Path, text: str) -> Problem:
         return import_file(path, prober, CPU)
 
 
+def prescribed(found: Problem) -> tuple[str, ...]:
+    """What a run registers as served."""
+    asked = RunRequest(problems=(found.name,), imported={found.name: found}, generators=("module", "catalogue"))
+    (declared,) = register("run1", asked, FakeExecutor()).problems
+    return declared.prescriptions
+
+
 def compiled_is_best(text: str) -> Kernel:
     """A made-up library kernel, half as long where it is compiled and nothing else."""
     return Kernel(ns=400_000 if ways_of(text) == ("compile",) else 800_000)
@@ -145,6 +152,11 @@ def compiled_is_best(text: str) -> Kernel:
 
 def compared(path: Path) -> dict[str, HeadToHead]:
     return {event.comparison: event for event in only((r.event for r in stored(path)), HeadToHead)}
+
+
+def test_without_a_product_no_rule_may_ask_for_tf32(tmp_path: Path) -> None:
+    assert "enable_tf32" not in prescribed(problem(tmp_path, SUMS)) and "fuse" in prescribed(problem(tmp_path, SUMS))
+    assert "enable_tf32" in prescribed(problem(tmp_path, modules.CHAIN))
 
 
 @pytest.mark.parametrize("share", [False, True])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from gpusolver.events.errors import BadInput
+from gpusolver.events.model import Limits
 from gpusolver.problems.imported import find, name_of
 from gpusolver.problems.knobs import knobs, with_values
-from gpusolver.problems.limits import EXACT, Seen, limits, of_kind, stated
+from gpusolver.problems.limits import EXACT, Seen, apart, limits, of_kind, stated
 
 TEXT = """N = 8 * 1024
 shape = (4, N, 512)
@@ -136,3 +138,47 @@ def test_what_is_not_there_is_said(tmp_path: Path, word: str, given: bool, said:
     with pytest.raises(BadInput) as refusal:
         find(word, root if given else None)
     assert said in str(refusal.value)
+
+
+def long_sums() -> list[float]:
+    """2,048 answers like those of a row of 524,288 products of numbers in (0, 1): 131,072 on average, 120 apart."""
+    drawn = random.Random(5)
+    return [drawn.gauss(131_072.0, 120.0) for _ in range(2048)]
+
+
+def errors_of(answer: list[float], expected: list[float]) -> tuple[float, float]:
+    rms = (sum(x * x for x in expected) / len(expected)) ** 0.5
+    off = [abs(a - e) / rms for a, e in zip(answer, expected, strict=True)]
+    return (sum(x * x for x in off) / len(off)) ** 0.5, max(off)
+
+
+def test_where_answers_hardly_differ_limits_keep_the_mean_out() -> None:
+    """TF32 that is cut is off by 6.5e-4 to one side on such sums, and the mean by 9.2e-4: what is allowed lies between the two."""
+    wide = {
+        "fp32-strict": Limits(rel_l2=1e-6, max_rms=7e-6),
+        "tf32-allowed": Limits(rel_l2=9.77e-4, max_rms=6.5e-3),
+        "bf16-allowed": Limits(rel_l2=5e-3, max_rms=3e-2),
+    }
+    expected = long_sums()
+    mean = sum(expected) / len(expected)
+    spread = errors_of([mean] * len(expected), expected)[0]
+    assert spread == pytest.approx(120 / 131_072, rel=0.05) and spread < wide["tf32-allowed"].rel_l2
+    found = apart(wide, spread)
+    assert found["fp32-strict"] == wide["fp32-strict"]
+    half = [mean if i % 2 else value for i, value in enumerate(expected)]
+    for contract in ("tf32-allowed", "bf16-allowed"):
+        held = found[contract]
+
+        def passes(answer: list[float], held: Limits = held) -> bool:
+            rel_l2, max_rms = errors_of(answer, expected)
+            return rel_l2 <= held.rel_l2 and max_rms <= held.max_rms
+
+        assert not passes([mean] * len(expected)) and not passes(half)
+        assert passes([value * (1 - 6.5e-4) for value in expected])
+
+
+def test_limits_are_as_they_were_where_answers_differ_and_never_closer_than_strict() -> None:
+    found = limits(seen(3e-7, 2.9e-4, 2.4e-3))
+    assert apart(found, 1.0) == found
+    assert apart(found, 0.0) == found  # a single number
+    assert set(apart(found, 1e-9).values()) == {found["fp32-strict"]}
