@@ -13,6 +13,7 @@ import torch
 
 from gpusolver.engine.worker import arena, checking, referee
 from gpusolver.engine.worker.device import CpuDevice
+from gpusolver.engine.worker.inputs import draw
 from gpusolver.engine.worker.protocol import Arena, Asked, Check, Stage, Staged, Subject
 from gpusolver.problems.contract import load
 
@@ -72,7 +73,7 @@ def places(found: Staged) -> list[torch.Tensor]:
 
 
 def first_three() -> list[float]:
-    drawn = referee.draw(CpuDevice(), SUBJECT, 0)
+    drawn = draw(CpuDevice(), SUBJECT, 0)
     return [float(value) for value in drawn[0].flatten()[:3]]
 
 
