@@ -6,6 +6,7 @@ fork that finds torch imported; a line on standard output says that it has ended
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import pathlib
@@ -151,7 +152,8 @@ def answer_file(asked_path: str, answer_path: str) -> None:
 
 def main() -> None:
     """Fork for every line, one at a time."""
-    importlib.import_module("torch._dynamo")  # which a first call would: seconds, once instead of for every file
+    with contextlib.suppress(Exception):  # a first call imports it, which takes seconds: once instead of for every file
+        importlib.import_module("torch._dynamo")
     with os.fdopen(os.dup(1), "w") as told:
         os.dup2(2, 1)  # whatever a file writes, by whatever way
         while line := sys.stdin.readline():
