@@ -92,9 +92,10 @@ class Bout:
             source.encode()
         except UnicodeEncodeError as error:
             return Observation(status="ok", artifacts={"report": _failed(subject.seed, "load_error", str(error))})
+        began = time.perf_counter_ns()
         worker = self.arms.alone({source})
         try:
-            return self._gated(worker, subject, source, eager, limit_s)
+            return self._gated(worker, subject, source, eager, limit_s, began)
         except RefereeFault as fault:
             return observed(fault.reply)
         except Fault as fault:
@@ -102,7 +103,9 @@ class Bout:
             outcome = fault.reply.status if fault.reply.status in FAULTS else "run_error"
             return Observation(status="ok", artifacts={"report": _failed(subject.seed, outcome, fault.reply.text)})
 
-    def _gated(self, worker: WorkerProcess, subject: Subject, source: str, eager: str, limit_s: float) -> Observation:
+    def _gated(
+        self, worker: WorkerProcess, subject: Subject, source: str, eager: str, limit_s: float, began: int
+    ) -> Observation:
         asked = [Asked(index=i, outputs=1 + (REPEATS if i == 0 else 0)) for i in range(PLAIN_DRAWS)]
         kinds = (*PROPERTIES, *((MIXED,) if subject.mixed else ()))
         asked += [Asked(index=PLAIN_DRAWS + i, kind=kind) for i, kind in enumerate(kinds)]
@@ -132,6 +135,7 @@ class Bout:
             "expected": whole["expected"],
             "wall": self._wall(worker, subject, source, limit_s),
         }
+        content["spent_ns"] = time.perf_counter_ns() - began
         artifacts = {"report": msgspec.json.encode(content), "launches": first.artifacts["launches"]}
         return Observation(status="ok", artifacts=artifacts, blobs=first.blobs)
 

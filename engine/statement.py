@@ -32,6 +32,12 @@ def print_statement(view: ExaminationView, read: Read, console: Console) -> None
     for part in (_pairs(view), _subjects(view, read), _matrix(view), collectors(view)):
         if part is not None:
             console.print(part)
+    if spent := gate_seconds(view, read):
+        nine = spent[int(0.9 * (len(spent) - 1))]
+        console.print(
+            f"gates passed: {len(spent)}, {statistics.median(spent):.2f} s in the median, nine of ten in {nine:.2f} s or less"
+        )
+        console.print("(a gate's seconds include a process of its own and what the candidate compiles)")
     print_reproduction(view, console)
     if refused := [e for e in view.examined.values() if e.samples is None]:
         why = (f"{e.subject} ({e.reason if e.outcome == 'passed' else e.outcome})" for e in refused)
@@ -132,6 +138,13 @@ def _subjects(view: ExaminationView, read: Read) -> Table | None:
             plain(examined.tier or "-"),
         )
     return made if made.row_count else None
+
+
+def gate_seconds(view: ExaminationView, read: Read) -> list[float]:
+    """Seconds that each passed gate took, in ascending order; ledgers of before this was kept have none."""
+    passed = (examined for examined in view.examined.values() if examined.outcome == "passed")
+    spent = (_object(read, examined.report).get("spent_ns") for examined in passed)
+    return sorted(ns / 1e9 for ns in spent if isinstance(ns, int) and 0 < ns < 1 << 63)
 
 
 def _object(read: Read, name: str) -> dict[str, Any]:
