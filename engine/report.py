@@ -85,6 +85,8 @@ def print_report(view: RunView, console: Console) -> None:
         return
     found = rows(view)
     console.print(_arms(found))
+    for cell, why in unfit(view).items():
+        console.print(f"{cell}: start unfit, {why}")
     console.print(_signals(view))
     for title, columns in ((_GAINS_TITLE, _GAINS), (_VERSUS_TITLE, _VERSUS)):
         if any(columns.keys() & row.head_to_heads.keys() for row in found):
@@ -98,6 +100,11 @@ def print_report(view: RunView, console: Console) -> None:
     for best in best_kernels(view) if by_latency(view) else ():
         where = f"{best.problem} {best.contract}: {best.time_us:.1f} us, source {best.source[:12]}, arm {best.cell.arm} #{best.cell.repetition}"
         console.print(f"best kernel of {plain(where)}")
+
+
+def unfit(view: RunView) -> dict[str, str]:
+    """Why the start of a cell does not count, once for all its arms and repetitions."""
+    return {place(group_of(s.cell)): plain(s.unfit) for s in view.cells.values() if s.unfit}
 
 
 def print_ground(view: RunView, console: Console) -> None:

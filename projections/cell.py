@@ -45,7 +45,7 @@ class CellState(msgspec.Struct, frozen=True, kw_only=True):
     Mappings are keyed by source digest, `fired` by firing id. `open` means that a RoundAttempted has no end yet; round 0
     ends with its NoiseFloorMeasured or a gate not passed, a later round with its RoundJudged or PrescriptionUnserved, either
     with RoundInterrupted. `asked` is what generators of the chain were asked, `swept` their sweeps, each beside the incumbent,
-    `unserved` are the (prescription, incumbent) that no generator had a candidate for.
+    `unfit` says why the start does not count, `unserved` are the (prescription, incumbent) that no generator had a candidate for.
     `interruptions` counts those of the current round and is 0 once it has ended well; `interrupted` counts them all.
     """
 
@@ -57,6 +57,7 @@ class CellState(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: int = 0
     start: str | None = None
     incumbent: str | None = None
+    unfit: str = ""
     gates: dict[str, str] = {}
     signals: dict[str, dict[str, float]] = {}
     launches: dict[str, str] = {}
@@ -127,6 +128,7 @@ def _gated(state: CellState, event: KernelGated) -> CellState:
     unfit = event.round == 0 and not passed
     return replace(
         state,
+        unfit=f"{event.outcome}: {event.reason}" if unfit else "",
         gates={**state.gates, event.source: event.outcome},
         launches=state.launches if event.launches is None else {**state.launches, event.source: event.launches},
         reports={**state.reports, event.source: event.report} if passed else state.reports,

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 
+from gpusolver.__main__ import main
 from gpusolver.events.model import (
     Blocked,
     HeadToHead,
@@ -162,6 +164,8 @@ def test_a_starting_kernel_that_is_wrong_ends_the_cell_at_round_zero(tmp_path: P
     events = cell_events(path, "on")
     assert [type(e).__name__ for e in events] == ["RoundAttempted", "KernelGenerated", "KernelGated", "RunStopped"]
     assert only(events, RunStopped)[0].reason == "start unfit"
+    said = CliRunner().invoke(main, ["report", str(path)], env={"COLUMNS": "160"}).output
+    assert "matmul: start unfit, wrong_result: " in said
     assert_verifies(path)
 
 

@@ -88,11 +88,12 @@ def test_an_unfit_start_ends_the_cell() -> None:
     )
     state = after(attempted(0), made, gated(CELL, 0, 1, "start", "wrong_result"))
     assert (state.open, must_stop(plan_of(CELL), state)) == (False, "start unfit")
+    assert state.unfit.startswith("wrong_result: ")
 
 
 def test_a_later_gate_of_the_starting_source_is_not_about_the_start() -> None:
     state = after(*ZERO, attempted(1), gated(CELL, 1, 1, "start", "timeout"))
-    assert (state.open, must_stop(plan_of(CELL), state)) == (True, None)
+    assert (state.open, state.unfit, must_stop(plan_of(CELL), state)) == (True, "", None)
 
 
 def test_the_latest_profile_and_floor_of_a_source_count() -> None:
