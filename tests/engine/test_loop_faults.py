@@ -165,7 +165,7 @@ def test_a_starting_kernel_that_is_wrong_ends_the_cell_at_round_zero(tmp_path: P
     assert [type(e).__name__ for e in events] == ["RoundAttempted", "KernelGenerated", "KernelGated", "RunStopped"]
     assert only(events, RunStopped)[0].reason == "start unfit"
     said = CliRunner().invoke(main, ["report", str(path)], env={"COLUMNS": "160"}).output
-    assert "matmul: start unfit, wrong_result: " in said
+    assert "kb_matmul_scalar: start unfit, wrong_result: draw 0" in said
     assert_verifies(path)
 
 
