@@ -6,7 +6,7 @@ from torch import nn
 WIDTH, LAYERS, BATCH = 128, 20, 64
 
 
-class Model(nn.Module):
+class Model(nn.Module):  # type: ignore[misc]
     """(BATCH, WIDTH) float32 in and out."""
 
     def __init__(self) -> None:
