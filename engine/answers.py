@@ -27,10 +27,11 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Rows(shapes.Artifact, frozen=True):
-    """A gate's calls in the order of its draws; none where the source failed."""
+    """A gate's calls in the order of its draws, none where the source failed; nanoseconds that loading and the first call took."""
 
     error: shapes.ReportError | None
     draws: tuple[Row, ...] = ()
+    first_ns: int = 0
 
 
 class Part(shapes.Samples, frozen=True):

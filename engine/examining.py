@@ -29,7 +29,7 @@ from ..profilers.verdicts import Judgement, judge
 from ..projections.matcher import answers
 from .executor import Executor, Observation, Question
 from .looks import sample
-from .measuring import NO_COUNTERS, Shape, no_counters, question
+from .measuring import NO_COUNTERS, Shape, Uncounted, no_counters, question
 from .recording import FAULTS
 from .records import Draft
 
@@ -118,7 +118,10 @@ def _profiled(ground: Ground, subject: Subject, draft: Draft, event: KernelExami
     name = draft.keep_role(_whole(timed, subject.name), "samples")
     assert name is not None
     samples, listed = _shape(draft, shapes.Samples, name), _shape(draft, shapes.Launches, launches)
-    counters = _counters(ground, subject, draft, ask, wanted.metrics)
+    try:
+        counters = _counters(ground, subject, draft, ask, wanted.metrics)
+    except Uncounted as fault:
+        return msgspec.structs.replace(event, reason=f"not timed: {fault.status}")
     extras = _extras(ground, subject, draft, ask, wanted.roles)
     seen = None if counters is None else _shape(draft, shapes.Counters, counters)
     floor = interval(samples, statistics)
@@ -137,12 +140,16 @@ def _profiled(ground: Ground, subject: Subject, draft: Draft, event: KernelExami
 
 
 def _counters(ground: Ground, subject: Subject, draft: Draft, ask: Question, metrics: tuple[str, ...]) -> str | None:
-    """Digest of the counters that the rules ask for; without rules nothing is counted."""
+    """Digest of the counters that the rules ask for; without rules nothing is counted. Raises Uncounted."""
     if not ground.rules:
         return None
     seen = ground.executor.count(ask, subject.source, metrics)
+    if seen.status in FAULTS:  # once more, from nothing
+        seen = ground.executor.count(ask, subject.source, metrics)
     if seen.status in NO_COUNTERS:
         return draft.keep(no_counters(seen))
+    if seen.status in FAULTS:
+        raise Uncounted(seen.status)
     name = draft.keep_role(_whole(seen, subject.name), "counters")
     assert name is not None
     return name

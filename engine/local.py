@@ -14,6 +14,7 @@ from ..events.errors import BadInput, ToolFailed
 from ..events.model import Event, Origin, Policy, RunRegistered, Statistics
 from ..profilers.metrics import CHIPS
 from .executor import Observation, Question
+from .recording import FAULTS
 from .refereed import Bout, Fault, observed
 from .worker import ncu_batch
 from .worker.protocol import Calibrate, Count, Extra, FindMeter, Message, Subject
@@ -140,7 +141,10 @@ class LocalExecutor:
     def _ask(self, stage: str, source: str, message: Message) -> Observation:
         worker = self._bout.arms.beside(source)
         self._bout.arms.settle()
-        return observed(worker.ask(message, self._limits[stage]))
+        reply = worker.ask(message, self._limits[stage])
+        if reply.status in FAULTS:  # what a source has done to its process may be why: that one is asked nothing more
+            worker.kill()
+        return observed(reply)
 
 
 def _device_lock(uuid: str) -> int:

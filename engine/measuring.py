@@ -17,9 +17,11 @@ from ..profilers.metrics import plan as planned
 from ..profilers.signals import signals, tier
 from ..profilers.verdicts import Judgement
 from ..profilers.witnesses import busy_ns
+from ..projections.asking import INTERRUPTIONS_ALLOWED
 from ..projections.cell_plan import CellPlan
 from .executor import Executor, Observation, Question
 from .looks import sample
+from .recording import FAULTS
 from .records import Draft
 from .sharing import Read, Sharing
 
@@ -32,6 +34,14 @@ Shape = TypeVar("Shape", bound=shapes.Artifact)
 
 class Interrupted(Exception):
     """An infrastructure fault left the round without a verdict; it is recorded and the round is tried again."""
+
+
+class Uncounted(Exception):
+    """A source whose counters could not be read, in a fresh process neither: `status` is the fault."""
+
+    def __init__(self, status: str) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 class Unavailable(Interrupted):
@@ -147,7 +157,10 @@ class Bench:
         paid = _NOTHING
         if self._sharing is not None and timed.origin_seq is not None:
             paid = self._sharing.read(timed.origin_seq)
-        counters = self._counters(draft, source, attempt, text, wanted.metrics, paid)
+        try:
+            counters = self._counters(draft, source, attempt, text, wanted.metrics, paid)
+        except Uncounted as fault:
+            return Timed(fault=fault.status)
         extras = self._extras(draft, source, attempt, text, wanted.roles, paid)
         seen = None if counters is None else _shape(draft, shapes.Counters, counters)
         listed, plan = _shape(draft, shapes.Launches, launches), self._plan
@@ -174,10 +187,14 @@ class Bench:
     def _counters(
         self, draft: Draft, source: str, attempt: int, text: str, metrics: tuple[str, ...], paid: Read
     ) -> str | None:
-        """Digest of the counters, or of the record of why there can be none; a passing fault interrupts the round."""
+        """Digest of the counters, or of the record of why there can be none. Raises Uncounted, and Interrupted for what is no source's fault."""
         if paid.counters is not None and paid.answers(metrics):
             return draft.keep(paid.counters)
         seen = self.executor.count(self.question("count", source, attempt), text, metrics)
+        if (
+            seen.status in FAULTS and attempt >= INTERRUPTIONS_ALLOWED
+        ):  # no machine's fault any more, and no reason to end the cell
+            raise Uncounted(seen.status)
         if seen.status != "ok" and seen.status not in NO_COUNTERS:
             raise Interrupted(f"counters: {seen.status}: {seen.text[:500]}")
         own = seen.artifacts.get("counters") if seen.status == "ok" else no_counters(seen)

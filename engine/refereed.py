@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from .arms import Arms
 from .executor import Observation
@@ -22,10 +23,11 @@ PROPERTIES, MIXED = ("large", "small", "one_sign", "denormal"), "mixed_signs"
 WALL_CALLS, WALL_LEAST, WALL_FIRST = 16, 8, 500
 """A watched batch has a first call that nothing hides, of a millisecond or two; over three calls that looked like a lie of 0.3 ms each."""
 REFEREE_LIMIT_S = 120.0
-SPARES, CORES_A_SPARE = 4, 4
+SPARES, CORES_A_SPARE = 5, 3
 """At most so many stand by, and no more than there are cores for, as each takes one while it warms up."""
 
 FAULTS = ("timeout", "worker_lost")
+DEADLY = (*FAULTS, "context_lost")
 Row = dict[str, Any]
 
 
@@ -112,6 +114,7 @@ class Bout:
         rows: list[Row] = []
         first: Reply | None = None
         whole: Row = {}
+        first_ns = 0
         for staged in self.staged(subject, asked):
             reply = _ok(worker.ask(Gate(source=source, staged=staged, repeats=REPEATS), limit_s))
             seen: Row = msgspec.json.decode(reply.artifacts["rows"])
@@ -124,6 +127,7 @@ class Bout:
             rows += [_row(one, its) for one, its in zip(seen["draws"], found["draws"], strict=True)]
             if first is None:
                 first, whole = reply, {**found, "repeats": found["draws"][0]["outputs"][1:]}
+                first_ns = seen.get("first_ns", 0)
         assert first is not None
         content = {
             "error": None,
@@ -135,7 +139,8 @@ class Bout:
             "expected": whole["expected"],
             "wall": self._wall(worker, subject, source, limit_s),
         }
-        content["spent_ns"] = time.perf_counter_ns() - began
+        spent = time.perf_counter_ns() - began
+        content |= {"first_ns": min(max(first_ns, 0), spent), "spent_ns": spent}
         artifacts = {"report": msgspec.json.encode(content), "launches": first.artifacts["launches"]}
         return Observation(status="ok", artifacts=artifacts, blobs=first.blobs)
 
@@ -202,7 +207,25 @@ class Bout:
     def sweep(
         self, subject: Subject, purpose: str, sources: tuple[str, ...], count: int, limit_s: float
     ) -> Observation:
-        """The `sweep` artifact: `count` samples of each source."""
+        """The `sweep` artifact: `count` samples of each source. A source that brings its process to an end, alone too, is swept no more."""
+        seen = self._swept(subject, purpose, sources, count, limit_s)
+        if seen.status not in DEADLY or len(sources) < 2:
+            return seen
+        fit = [self._swept(subject, purpose, (one,), 1, limit_s).status not in DEADLY for one in sources]
+        left = tuple(one for one, well in zip(sources, fit, strict=True) if well)
+        if not left or all(fit):
+            return seen
+        seen = self._swept(subject, purpose, left, count, limit_s)
+        if seen.status != "ok":
+            return seen
+        part: Row = msgspec.json.decode(seen.artifacts["sweep"])
+        of = iter(part["samples"])
+        whole = {**part, "samples": [next(of) if well else None for well in fit]}
+        return replace(seen, artifacts={"sweep": msgspec.json.encode(whole)})
+
+    def _swept(
+        self, subject: Subject, purpose: str, sources: tuple[str, ...], count: int, limit_s: float
+    ) -> Observation:
         worker = self.arms.alone(sources)
         self.arms.settle()
         asked = [Asked(index=_base(purpose) + i, outputs=0) for i in range(count)]

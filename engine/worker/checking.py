@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -27,16 +28,18 @@ _OPEN: dict[Arena, arena.Memory] = {}
 
 def gate(device: AnyDevice, request: Gate) -> Reply:
     """The `rows` and `launches` artifacts of one source; a source that fails is rows with `error`, not a fault."""
+    began = time.perf_counter_ns()
     try:
         run = load_run(request.source)
     except LoadError as error:
         return _failed("load_error", str(error))
     try:
         memory, draws = opened(request.staged), request.staged.draws
-        rows, inputs = [], None
+        rows, inputs, first_ns = [], None, 0
         for number, one in enumerate(draws):
             inputs = _inputs(memory, one, over=inputs if number == 1 else None)
             rows.append(_one(device, memory, run, one, one.outputs[0], inputs))
+            first_ns = first_ns or time.perf_counter_ns() - began
         repeats = [
             _one(device, memory, run, draws[0], place, _inputs(memory, draws[0])) for place in draws[0].outputs[1:]
         ]
@@ -45,7 +48,7 @@ def gate(device: AnyDevice, request: Gate) -> Reply:
             launches, blobs = record_launches(device, lambda: run(*inputs))
     except BaseException as error:
         return _failed(outcome(error), told(error), poisoned=_poisoned(device))
-    content = msgspec.json.encode({"error": None, "draws": rows, "repeats": repeats})
+    content = msgspec.json.encode({"error": None, "draws": rows, "repeats": repeats, "first_ns": first_ns})
     return Reply(status="ok", artifacts={"rows": content, "launches": launches}, blobs=blobs)
 
 

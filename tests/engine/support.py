@@ -129,7 +129,7 @@ class FakeExecutor:
             "repeat_equal": True,
         }
         wall = {"calls": 8, "ns": 8 * (kernel.ns + 30_000), "outputs": [_errors(kernel)] * 8}
-        report |= {"repeats": [_errors(kernel)] * 2, "wall": wall, "spent_ns": 1_250_000_000}
+        report |= {"repeats": [_errors(kernel)] * 2, "wall": wall, "spent_ns": 1_250_000_000, "first_ns": 250_000_000}
         seen = self._seen("gate", "report", {**report, "expected": _EXPECTED})
         if seen.status != "ok":
             return seen

@@ -128,8 +128,8 @@ def test_three_spares_are_made_when_the_last_is_in_use_all_at_once(server: FakeS
     assert alive(server) == []
 
 
-@pytest.mark.parametrize(("device", "cores", "most"), [("cuda", 64, 4), ("cuda", 8, 2), ("cuda", 2, 1), ("cpu", 64, 1)])
-def test_a_spare_for_every_four_cores_and_one_where_there_is_no_gpu(
+@pytest.mark.parametrize(("device", "cores", "most"), [("cuda", 64, 5), ("cuda", 8, 2), ("cuda", 2, 1), ("cpu", 64, 1)])
+def test_a_spare_for_every_three_cores_and_one_where_there_is_no_gpu(
     monkeypatch: pytest.MonkeyPatch, device: str, cores: int, most: int
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: cores)

@@ -103,6 +103,21 @@ def test_a_refused_kernel_is_told_and_not_measured(tmp_path: Path) -> None:
     assert_verifies(path)
 
 
+@pytest.mark.parametrize(("lost", "reason"), [((2,), "within limits"), ((2, 3), "not timed: request_failed")])
+def test_counters_that_fail_are_asked_once_more_in_a_fresh_process(
+    tmp_path: Path, lost: tuple[int, ...], reason: str
+) -> None:
+    """Where they fail there too the kernel has no profile, and the examination goes on: count 2 is the second kernel's."""
+    path = tmp_path / "l.db"
+    request = replace(asked(), pairs=())
+    view = play(path, request, FakeExecutor(story, faults={("count", n): "request_failed" for n in lost}))
+    second = request.subjects[1].name
+    assert (view.examined[second].outcome, view.examined[second].reason) == ("passed", reason)
+    assert (view.examined[second].samples is None) == (second not in view.answers) == (reason != "within limits")
+    assert len(view.examined) == 3 and view.stopped is not None
+    assert_verifies(path)
+
+
 def test_an_interrupted_examination_goes_on_where_it_was(tmp_path: Path) -> None:
     """A lost worker at the fifth comparison ends the command with words; the same command measures only what is missing."""
     path = tmp_path / "l.db"
@@ -206,7 +221,8 @@ def test_the_tables_say_what_was_found(tmp_path: Path) -> None:
         "FIRES",
         "2.50x",
         "A/A noise floor",
-        "gates passed: 3, 1.25 s in the median, nine of ten in 1.25 s or less",
+        "gates passed: 3; whole gate: median 1.25 s, mean 1.25 s, nine of ten in 1.25 s or less",
+        "loading and first call: median 1.00 s",
     ):
         assert words in text, words
 

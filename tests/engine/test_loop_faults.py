@@ -85,6 +85,18 @@ def test_three_interruptions_of_one_round_stop_the_cell_without_touching_any_rul
     assert_verifies(path)
 
 
+def test_a_candidate_whose_counters_fail_in_three_fresh_processes_loses_its_round_and_the_cell_goes_on(
+    tmp_path: Path,
+) -> None:
+    """It may have broken each of them on purpose. Count 1 is of the start, 2 to 4 of the first candidate that does other work."""
+    path = faulty(tmp_path, {("count", n): "request_failed" for n in (2, 3, 4)})
+    events = cell_events(path, "on")
+    assert [(e.round, e.attempt) for e in only(events, RoundInterrupted)] == [(5, 1), (5, 2)]
+    assert verdicts(events) == [INERT] * 4 + [("uncoalesced", "AMBIGUOUS", "request_failed"), COALESCED, TF32_WORKS]
+    assert only(events, RoundJudged)[4].credit == "neutral"
+    assert_verifies(path)
+
+
 def test_two_interruptions_are_forgotten_once_the_round_has_ended(tmp_path: Path) -> None:
     """Five faults, never three in one round."""
     path = faulty(tmp_path, {("gate", n): "worker_lost" for n in (2, 3, 5, 6, 8)})

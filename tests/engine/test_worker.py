@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from gpusolver.engine.local import LocalExecutor
+from gpusolver.engine.local import SWEEP_SAMPLES, LocalExecutor
 from gpusolver.events.model import Limits
 from gpusolver.problems.contract import declared, load
 from gpusolver.problems.sources import with_precision
@@ -65,13 +65,22 @@ def test_candidates_do_not_share_their_globals(executor: LocalExecutor) -> None:
 def test_the_inputs_follow_from_the_seed_alone(executor: LocalExecutor) -> None:
     """Same seed, same errors to the last bit; another seed, other inputs. Only the watch tells two gates apart."""
     reports = [json.loads(executor.gate(question(seed=seed), HONEST).artifacts["report"]) for seed in (5, 6, 5)]
-    assert all(report.pop("spent_ns") > report["wall"].pop("ns") > 0 for report in reports)
+    assert all(report.pop("spent_ns") > report.pop("first_ns") + report["wall"].pop("ns") > 0 for report in reports)
     assert reports[0] == reports[2] != reports[1]
 
 
 def test_the_cpu_has_no_counters_and_says_so(executor: LocalExecutor) -> None:
     seen = executor.count(question(), HONEST, ())
     assert (seen.status, seen.artifacts) == ("counters_unsupported", {})
+
+
+def test_a_sweep_leaves_out_what_ends_its_process(executor: LocalExecutor) -> None:
+    """The others are swept without it; one that is alone in this has no sweep."""
+    deadly = "import os\n\ndef run(x):\n    os.abort()\n"
+    seen = executor.sweep(question(), HONEST, (deadly, HONEST, deadly.replace("abort()", "_exit(3)")))
+    samples = shapes.decode(shapes.Sweep, seen.artifacts["sweep"]).samples
+    assert [None if taken is None else len(taken) for taken in samples] == [None, SWEEP_SAMPLES, None]
+    assert executor.sweep(question(), HONEST, (deadly,)).status == "worker_lost"
 
 
 def test_a_sweep_leaves_out_what_does_not_run(executor: LocalExecutor) -> None:
