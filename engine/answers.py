@@ -10,6 +10,7 @@ from ..events.artifacts import digest
 from ..events.errors import BadInput
 from ..profilers import artifacts as shapes
 from ..profilers.second import ROLES
+from ..profilers.shapes import Count as FromZero
 from .worker.protocol import Compare, Count, Extra, Gate, Message, Reply, Sweep
 
 MALFORMED = "worker_lost"
@@ -18,11 +19,11 @@ MALFORMED = "worker_lost"
 class Row(msgspec.Struct, frozen=True):
     """What the worker saw of one call of a gate."""
 
-    shape: tuple[int, ...]
+    shape: tuple[FromZero, ...]
     dtype: str
     device_ok: bool
     type_ok: bool
-    strides: tuple[int, ...]
+    strides: tuple[FromZero, ...]
     inputs_unchanged: bool
 
 

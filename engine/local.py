@@ -76,7 +76,7 @@ class LocalExecutor:
 
     def gate(self, question: Question, source: str) -> Observation:
         """A worker that dies or hangs under a candidate is that candidate's outcome, told as a report."""
-        return self._bout.gate(self._subject(question), source, question.problem.eager, self._limits["gate"])
+        return self._bout.gate(self._subject(question), source, self._limits["gate"])
 
     def statistics(self) -> Statistics | None:
         """Free to choose."""
@@ -135,7 +135,12 @@ class LocalExecutor:
         mixed = question.problem.mixed_limits is not UNSET
         tossed = question.problem.mixed_inputs
         return Subject(
-            reference=question.problem.reference, shape=shape, seed=question.seed, mixed=mixed, tossed=tossed
+            reference=question.problem.reference,
+            shape=shape,
+            seed=question.seed,
+            mixed=mixed,
+            tossed=tossed,
+            eager=question.problem.eager,
         )
 
     def _ask(self, stage: str, source: str, message: Message) -> Observation:

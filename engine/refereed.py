@@ -80,15 +80,15 @@ class Bout:
             left = left[len(made.draws) :]
             yield made
 
-    def checked(self, subject: Subject, against: str, eager: str = "") -> Row:
+    def checked(self, subject: Subject, against: str) -> Row:
         """Errors of what lies in the places of the last batch."""
-        reply = self.referee(Check(subject=subject, against=against, eager=eager))
+        reply = self.referee(Check(subject=subject, against=against))
         found: Row = msgspec.json.decode(reply.artifacts["errors"])
         return found
 
     # --- gate -------------------------------------------------------------------------------------------------------
 
-    def gate(self, subject: Subject, source: str, eager: str, limit_s: float) -> Observation:
+    def gate(self, subject: Subject, source: str, limit_s: float) -> Observation:
         """Artifacts `report` and, where the kernel ran, `launches`. A worker that dies or hangs is the candidate's outcome."""
         try:
             source.encode()
@@ -97,7 +97,7 @@ class Bout:
         began = time.perf_counter_ns()
         worker = self.arms.alone({source})
         try:
-            return self._gated(worker, subject, source, eager, limit_s, began)
+            return self._gated(worker, subject, source, limit_s, began)
         except RefereeFault as fault:
             return observed(fault.reply)
         except Fault as fault:
@@ -105,9 +105,7 @@ class Bout:
             outcome = fault.reply.status if fault.reply.status in FAULTS else "run_error"
             return Observation(status="ok", artifacts={"report": _failed(subject.seed, outcome, fault.reply.text)})
 
-    def _gated(
-        self, worker: WorkerProcess, subject: Subject, source: str, eager: str, limit_s: float, began: int
-    ) -> Observation:
+    def _gated(self, worker: WorkerProcess, subject: Subject, source: str, limit_s: float, began: int) -> Observation:
         asked = [Asked(index=i, outputs=1 + (REPEATS if i == 0 else 0)) for i in range(PLAIN_DRAWS)]
         kinds = (*PROPERTIES, *((MIXED,) if subject.mixed else ()))
         asked += [Asked(index=PLAIN_DRAWS + i, kind=kind) for i, kind in enumerate(kinds)]
@@ -123,7 +121,7 @@ class Bout:
                 return Observation(
                     status="ok", artifacts={"report": _failed(subject.seed, str(error["outcome"]), str(error["text"]))}
                 )
-            found = self.checked(subject, "reference", eager)
+            found = self.checked(subject, "reference")
             rows += [_row(one, its) for one, its in zip(seen["draws"], found["draws"], strict=True)]
             if first is None:
                 first, whole = reply, {**found, "repeats": found["draws"][0]["outputs"][1:]}

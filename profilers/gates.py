@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from math import prod
 from typing import get_args
 
 from msgspec import UNSET
@@ -133,7 +134,23 @@ def _wrong_type(draw: Draw, expected: Expected | None) -> str | None:
         return "the report does not say what was expected"
     if draw.dtype != expected.dtype:
         return f"expected dtype {expected.dtype}, found {draw.dtype}"
-    return None if draw.shape == expected.shape else f"expected shape {expected.shape}, found {draw.shape}"
+    if draw.shape != expected.shape:
+        return f"expected shape {expected.shape}, found {draw.shape}"
+    if expected.strides is None or _lies(draw, expected.strides) or _lies(draw, _by_rows(expected.shape)):
+        return None
+    return f"expected strides {expected.strides}, or {_by_rows(expected.shape)}, found {draw.strides}"
+
+
+def _lies(draw: Draw, strides: tuple[int, ...]) -> bool:
+    """Whether an output has these strides; those of a dimension of size 1 mean nothing."""
+    if draw.shape is None or draw.strides is None or not len(draw.shape) == len(draw.strides) == len(strides):
+        return False
+    return all(a == b for size, a, b in zip(draw.shape, draw.strides, strides, strict=True) if size != 1)
+
+
+def _by_rows(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of a dense tensor, the last dimension fastest."""
+    return tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
 
 
 def _within(errors: Errors, limits: Limits) -> bool:

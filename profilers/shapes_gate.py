@@ -37,13 +37,15 @@ class Draw(Errors, frozen=True):
     nonfinite: int
     kind: str = "plain"
     eager: OutputErrors | None = None
+    strides: tuple[int, ...] | None = None
 
 
 class Expected(Artifact, frozen=True):
-    """What the reference returns."""
+    """What the reference returns; `strides` are those of PyTorch's own answer, None in reports of before they were asked."""
 
     shape: tuple[int, ...]
     dtype: str
+    strides: tuple[int, ...] | None = None
 
 
 class ReportError(Artifact, frozen=True):

@@ -184,6 +184,7 @@ class Draw(Errors, frozen=True):
     nonfinite: Count
     kind: Literal["plain", "large", "small", "one_sign", "denormal", "mixed_signs"] = "plain"
     eager: OutputErrors | None = None
+    strides: Shape | None = None
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -194,10 +195,11 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """The output's expected shape and element type."""
+    """The output's expected shape, element type and, since they are asked, strides."""
 
     shape: Shape
     dtype: str
+    strides: Shape | None = None
 
 
 class Wall(msgspec.Struct, frozen=True):

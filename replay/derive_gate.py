@@ -7,7 +7,7 @@ import hashlib
 from msgspec import UnsetType
 
 from ..events.model import Limits, ProblemDeclared
-from .artifacts import Draw, Errors, GateReport
+from .artifacts import Draw, Errors, Expected, GateReport
 from .bounds import within
 
 FAULTS = ("compile_error", "load_error", "run_error", "timeout", "out_of_memory", "worker_lost")
@@ -102,7 +102,7 @@ def _fault(draw: Draw, report: GateReport, limits: Limits) -> str | None:
     expected = report.expected
     if expected is None:
         raise ValueError("the report has draws but no expected shape and dtype")
-    as_expected = draw.shape == expected.shape and draw.dtype == expected.dtype
+    as_expected = draw.shape == expected.shape and draw.dtype == expected.dtype and _readable(draw, expected)
     if not (draw.type_ok and draw.device_ok and as_expected):
         return "wrong_type"
     if not draw.inputs_unchanged:
@@ -110,6 +110,22 @@ def _fault(draw: Draw, report: GateReport, limits: Limits) -> str | None:
     if draw.nonfinite > 0:
         return "nonfinite"
     return None if _within(draw, _beside(draw, limits)) else "wrong_result"
+
+
+def _readable(draw: Draw, expected: Expected) -> bool:
+    """Whether the output's strides are the expected ones or those of a row-major tensor, in every dimension that has more than one index."""
+    if expected.strides is None:
+        return True
+    if draw.strides is None or len(draw.strides) != len(expected.shape) or len(expected.strides) != len(expected.shape):
+        return False
+    dense: list[int] = []
+    below = 1
+    for size in reversed(expected.shape):
+        dense.insert(0, below)
+        below *= size
+    many = [place for place, size in enumerate(expected.shape) if size != 1]
+    found = [draw.strides[place] for place in many]
+    return found in ([expected.strides[place] for place in many], [dense[place] for place in many])
 
 
 def _within(errors: Errors, limits: Limits) -> bool:

@@ -44,7 +44,8 @@ _by_rows = operation
 
 
 def operation(*tensors):
-    return _by_rows(*[_channels_last(value) for value in tensors])
+    """The answer lies row by row again: whoever reads it need not know."""
+    return _by_rows(*[_channels_last(value) for value in tensors]).contiguous()
 '''
 
 _TRACED = '''

@@ -29,13 +29,14 @@ class Calibrate(Message, frozen=True, tag=True):
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """What a kernel is run on: the problem's reference file, its sizes by name, the seed of its inputs, and whether a gate mixes their
-    signs: of the inputs at the places `tossed`, of all where none is named."""
+    signs: of the inputs at the places `tossed`, of all where none is named. `eager` is the problem's eager form, a trusted source."""
 
     reference: str
     shape: dict[str, int]
     seed: int
     mixed: bool = False
     tossed: tuple[int, ...] = ()
+    eager: str = ""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,12 +100,11 @@ class Check(Message, frozen=True, tag=True):
 
     `against` is `reference` (each output against the float64 answer, with trivial answers beside), or `outputs` (the second output of
     each draw against its first; the first draw where it `begins` a measurement and the last where it `ends` one against the float64 answer
-    as well). `eager` is a trusted source.
+    as well).
     """
 
     subject: Subject
     against: str
-    eager: str = ""
     begins: bool = True
     ends: bool = True
 

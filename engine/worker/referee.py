@@ -17,6 +17,8 @@ from .protocol import Asked, Check, Draw, Place, Reply, Stage, Staged, Subject
 
 _NO_ANSWER: Row = {"nonfinite": 0, "rel_l2": None, "max_rms": None}
 _CPU_CAPACITY, _GPU_SHARE = 64 << 20, 16
+Laid = tuple[tuple[int, ...], tuple[int, ...], str]
+"""Sizes, strides and dtype of an answer."""
 
 
 class _Ground:
@@ -25,7 +27,7 @@ class _Ground:
     memory: arena.Memory | None = None
     staged: Staged | None = None
     asked: tuple[Asked, ...] = ()
-    outputs: dict[tuple[str, str], tuple[tuple[int, ...], str]] = {}  # noqa: RUF012
+    outputs: dict[tuple[str, str, str], Laid] = {}  # noqa: RUF012
 
 
 _GROUND = _Ground()
@@ -33,12 +35,12 @@ _GROUND = _Ground()
 
 def stage(device: AnyDevice, request: Stage) -> Reply:
     """`Staged`: as many of the asked draws as the arena may hold. Places for outputs are filled with NaN."""
-    shape, dtype = _output(device, request.subject)
+    laid = _output(device, request.subject)
     first = draw(device, request.subject, request.draws[0].index, request.draws[0].kind)
     plans: list[tuple[Asked, list[Place]]] = []
     end = 0
     for asked in request.draws:
-        places, reached = _places(first, shape, dtype, asked.outputs, end)
+        places, reached = _places(first, laid, asked.outputs, end)
         if len(plans) >= request.at_least and reached > _capacity(device):
             break
         plans.append((asked, places))
@@ -52,23 +54,40 @@ def stage(device: AnyDevice, request: Stage) -> Reply:
     return Reply(status="ok", staged=_GROUND.staged)
 
 
-def _output(device: AnyDevice, subject: Subject) -> tuple[tuple[int, ...], torch.dtype]:
-    """Sizes and dtype of the answer: the reference's shape, and its OUTPUT_DTYPE or the first input's dtype."""
-    key = (subject.reference, msgspec.json.encode(subject.shape, order="sorted").decode())
+def _output(device: AnyDevice, subject: Subject) -> Laid:
+    """The reference's shape, the strides of the eager form's answer, and OUTPUT_DTYPE or the first input's dtype."""
+    key = (subject.reference, msgspec.json.encode(subject.shape, order="sorted").decode(), subject.eager)
     if key not in _GROUND.outputs:
         inputs = draw(device, subject, 0)
-        answer = _reference(subject, inputs)
-        _GROUND.outputs[key] = tuple(answer.shape), _dtype(subject, inputs)
-    shape, dtype = _GROUND.outputs[key]
-    return shape, getattr(torch, dtype)
+        shape, dtype = tuple(_reference(subject, inputs).shape), _dtype(subject, inputs)
+        _GROUND.outputs[key] = shape, _strides(subject, inputs, shape), dtype
+    return _GROUND.outputs[key]
 
 
-def _places(
-    inputs: Inputs, shape: tuple[int, ...], dtype: torch.dtype, outputs: int, offset: int
-) -> tuple[list[Place], int]:
-    contiguous = torch.empty(shape, dtype=dtype, device="meta").stride()
+def _strides(subject: Subject, inputs: Inputs, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """How PyTorch's own answer lies in memory; row by row where that has gaps or lies on itself, as a view that repeats a value does."""
+    plain = torch.empty(shape, device="meta").stride()
+    if not subject.eager:
+        return plain
+    with switches.strict(), torch.no_grad():
+        answer = load_run(subject.eager)(*inputs)
+    return tuple(answer.stride()) if answer.shape == shape and _dense(answer) else plain
+
+
+def _dense(value: torch.Tensor) -> bool:
+    """Whether every element has a place of its own and no place is left out, in whatever order the dimensions lie."""
+    below = 1
+    for stride, size in sorted(zip(value.stride(), value.shape, strict=True)):
+        if size != 1 and stride != below:
+            return False
+        below *= size
+    return True
+
+
+def _places(inputs: Inputs, laid: Laid, outputs: int, offset: int) -> tuple[list[Place], int]:
+    shape, strides, dtype = laid
     tensors: list[tuple[Sequence[int], Sequence[int], torch.dtype]] = [(v.shape, v.stride(), v.dtype) for v in inputs]
-    return arena.layout([*tensors, *[(shape, contiguous, dtype)] * outputs], offset)
+    return arena.layout([*tensors, *[(shape, strides, getattr(torch, dtype))] * outputs], offset)
 
 
 def _memory(device: AnyDevice, size: int) -> arena.Memory:
@@ -113,7 +132,7 @@ def check(device: AnyDevice, request: Check) -> Reply:
 
 def _by_reference(device: AnyDevice, request: Check, memory: arena.Memory) -> dict[str, Any]:
     assert _GROUND.staged is not None
-    eager = load_run(request.eager) if request.eager else None
+    eager = load_run(request.subject.eager) if request.subject.eager else None
     rows: list[Row] = []
     first, second = None, None
     for asked, staged in zip(_GROUND.asked, _GROUND.staged.draws, strict=True):
@@ -135,7 +154,11 @@ def _by_reference(device: AnyDevice, request: Check, memory: arena.Memory) -> di
         "draws": rows,
         "trivial": trivial(inputs, expected, second),
         "repeat_equal": _equal([memory.at(place) for place in _GROUND.staged.draws[0].outputs]),
-        "expected": {"shape": list(expected.shape), "dtype": _dtype(request.subject, inputs)},
+        "expected": {
+            "shape": list(expected.shape),
+            "dtype": _dtype(request.subject, inputs),
+            "strides": list(_GROUND.staged.draws[0].outputs[0].strides),
+        },
     }
 
 

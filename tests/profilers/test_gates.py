@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -9,6 +10,8 @@ from gpusolver.events.errors import BadInput
 from gpusolver.events.model import Limits
 from gpusolver.profilers.artifacts import Errors, Expected, OutputErrors, ReportError
 from gpusolver.profilers.gates import gate_seed, judge_report
+from gpusolver.replay import derive_gate
+from gpusolver.replay.artifacts import GateReport
 
 from .examples import PROBLEM, draw, report
 
@@ -30,6 +33,32 @@ def outcome(found: Any, contract: str = "fp32-strict") -> str:
 
 def test_passed() -> None:
     assert judge_report(report(draw(), draw()), PROBLEM, "fp32-strict") == ("passed", "within limits")
+
+
+@pytest.mark.parametrize(
+    ("shape", "asked", "found", "expected"),
+    [
+        ((2, 3), (3, 1), (3, 1), "passed"),
+        ((2, 3), (1, 2), (1, 2), "passed"),  # PyTorch's own answer lies by columns
+        ((2, 3), (1, 2), (3, 1), "passed"),  # by rows is always right
+        ((2, 3), (3, 1), (1, 2), "wrong_type"),
+        ((2, 3), (3, 1), (6, 2), "wrong_type"),
+        ((2, 3), (3, 1), (0, 1), "wrong_type"),
+        ((2, 3), (3, 1), None, "wrong_type"),
+        ((2, 3), (3, 1), (3,), "wrong_type"),
+        ((2, 3), None, (1, 2), "passed"),  # a report of before strides were asked
+        ((1, 3), (3, 1), (77, 1), "passed"),  # there is one row
+        ((), (), (), "passed"),
+    ],
+)
+def test_an_answer_lies_as_pytorchs_own_or_by_rows(
+    shape: tuple[int, ...], asked: tuple[int, ...] | None, found: tuple[int, ...] | None, expected: str
+) -> None:
+    """By hand: a row-major 2 x 3 has strides 3 and 1. The verifier says the same."""
+    made = report(draw(shape=shape, strides=found), expected=Expected(shape=shape, dtype="float32", strides=asked))
+    assert outcome(made) == expected
+    other = msgspec.json.decode(msgspec.json.encode(made), type=GateReport)
+    assert derive_gate.outcome(other, PROBLEM, "fp32-strict") == expected
 
 
 def test_limits_themselves_pass() -> None:

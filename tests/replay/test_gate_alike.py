@@ -20,6 +20,7 @@ from ..profilers.examples import PROBLEM, draw, report
 
 CONTRACTS = ("fp32-strict", "tf32-allowed")
 KINDS = ("plain", "large", "small", "one_sign", "denormal", "mixed_signs")
+STRIDES = (None, (3, 1), (3, 1), (3, 1), (1, 2), (0, 1))
 SIZES = (0.0, 1e-6, 2e-6, 1e-4, 1e-3, 2e-3, 0.5)
 
 
@@ -42,10 +43,17 @@ def test_both_sides_say_the_same(seed: int) -> None:
     )
     eager = shapes.OutputErrors(nonfinite=0, rel_l2=drawn.choice(SIZES[:3]), max_rms=1e-6)
     draws = [
-        draw(kind=kind, eager=None if kind == "plain" else eager, rel_l2=drawn.choice(SIZES), max_rms=1e-6)
+        draw(
+            kind=kind,
+            eager=None if kind == "plain" else eager,
+            rel_l2=drawn.choice(SIZES),
+            max_rms=1e-6,
+            strides=drawn.choice(STRIDES),
+        )
         for kind in ("plain", *drawn.sample(KINDS[1:], 3))
     ]
-    found = report(*draws)
+    asked = drawn.choice((None, None, *STRIDES))
+    found = report(*draws, expected=shapes.Expected(shape=(2, 3), dtype="float32", strides=asked))
     contract = drawn.choice(CONTRACTS)
     other = msgspec.json.decode(msgspec.json.encode(found), type=GateReport)
     assert derive_gate.outcome(other, problem, contract) == judge_report(found, problem, contract)[0]

@@ -124,12 +124,22 @@ def test_the_second_draw_comes_in_the_objects_of_the_first_and_all_others_in_new
     assert found == [100, 100, 102, 103]
 
 
+def test_an_output_is_delivered_as_pytorchs_own_lies_or_by_rows() -> None:
+    """By columns is right where PyTorch's answer lies so; rows with gaps, and columns elsewhere, are the reader's work."""
+    by_rows, by_columns = torch.zeros(2, 3), torch.zeros(3, 2).t()
+    assert checking.deliver(torch.ones(2, 3), by_rows) and checking.deliver(torch.ones(2, 3), by_columns)
+    assert checking.deliver(torch.full((3, 2), 2.0).t(), by_columns) and by_columns.tolist() == [[2.0] * 3] * 2
+    assert not checking.deliver(torch.ones(3, 2).t(), by_rows)
+    assert not checking.deliver(torch.ones(2, 6)[:, ::2], by_rows)
+    assert checking.deliver(torch.ones(6)[:3].expand(1, 3), torch.zeros(1, 3))  # one row: its stride means nothing
+
+
 def test_an_output_that_was_delivered_is_gone_from_the_memory_that_held_it() -> None:
-    """What the caching allocator hands out next holds no answer; an output that repeats one element is left alone."""
+    """What the caching allocator hands out next holds no answer."""
     kept, view = torch.ones(4), torch.zeros(4)
     assert checking.deliver(kept, view)
     assert view.tolist() == [1.0] * 4 and kept.isnan().all()
-    assert checking.deliver(torch.ones(()).expand(4), view)
+    assert not checking.deliver(torch.ones(()).expand(4), view)  # one element, repeated
     assert not checking.deliver(torch.ones(5), view) and not checking.deliver(torch.ones(4).double(), view)
     assert not checking.deliver([1.0] * 4, view) and not checking.deliver(torch.ones(4).to_sparse(), view)
     assert not checking.deliver(torch.nn.Parameter(torch.ones(4)), view)

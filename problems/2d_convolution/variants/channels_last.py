@@ -1,4 +1,4 @@
-"""Convolution by torch with the channel as the fastest dimension, which is the order that tensor cores read."""
+"""Convolution by torch with the channel as the fastest dimension, which is the order that tensor cores read; the answer lies row by row again."""
 
 import torch
 
@@ -7,7 +7,7 @@ PRECISION = "ieee"
 
 def operation(x, weight):
     x, weight = (value.contiguous(memory_format=torch.channels_last) for value in (x, weight))
-    return torch.nn.functional.conv2d(x, weight, padding=1)
+    return torch.nn.functional.conv2d(x, weight, padding=1).contiguous()
 
 
 def run(x, weight) -> torch.Tensor:
