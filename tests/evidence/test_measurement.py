@@ -13,6 +13,7 @@ import pytest
 from gpusolver.engine.rules import rules
 from gpusolver.events.model import KernelExamined, PairCompared, Profiled, RuleRetired
 from gpusolver.events.reader import LedgerReader
+from gpusolver.problems.planting import planted
 from gpusolver.projections.examination import ExaminationView, fold, matrix
 from gpusolver.projections.matcher import answers
 from gpusolver.projections.prediction import predicted
@@ -83,6 +84,21 @@ def test_planted_kernels_are_told_from_their_near_misses(name: str, half: str) -
     assert figures[f"matrix/{half}/fired_on_missing"] == 0
     (view,) = exams(name).values()
     assert len(matrix(view)) == 51
+
+
+@pytest.mark.parametrize(("name", "half"), [("planted-calibration", "a"), ("planted-held-out", "b")])
+def test_the_rule_that_came_later_answers_as_planned_on_what_was_recorded(name: str, half: str) -> None:
+    """`other_instructions` has the planted kernels of `compute_bound`, source by source, whose signals are here."""
+    (view,) = exams(name).values()
+    (rule,) = (rule for rule in rules("full") if rule.name == "other_instructions")
+    sources = {one.name: one.source for one in planted()}
+    for kind, expected in (("hit", "fires"), ("near", "silent")):
+        recorded = f"compute_bound-{kind}-{half}"
+        assert sources[recorded] == sources[f"other_instructions-{kind}-{half}"]
+        assert view.calibration is not None and rule.prescription is not None
+        signals, chip = view.examined[recorded].signals, view.calibration.chip
+        (answer,) = answers((rule,), signals, chip, "fp32-strict", (rule.prescription,))
+        assert answer.answer == expected
 
 
 def test_both_halves_were_asked_the_same_frozen_table() -> None:

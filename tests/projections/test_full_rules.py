@@ -268,6 +268,13 @@ TABLE = [
         HOT,
     ),
     Row(
+        "other_instructions",
+        {"issue_active": 0.6, "rate_frac": 0.199, "bw_frac": 0.499},
+        ({"issue_active": 0.599}, {"rate_frac": 0.2}, {"bw_frac": 0.5}),
+        4.0,
+        HOT,
+    ),
+    Row(
         "memory_bound", {"bw_frac": 0.6, "top_pipe_frac": 0.499}, ({"bw_frac": 0.599}, {"top_pipe_frac": 0.5}), 2.0, HOT
     ),
     Row("balanced", {"bw_frac": 0.5, "top_pipe_frac": 0.5}, ({"bw_frac": 0.499}, {"top_pipe_frac": 0.499}), 1.5, HOT),
@@ -358,7 +365,7 @@ def test_specific_rules_stand_before_general_ones() -> None:
         "slow_pipe",
         "divergence",
     )
-    general = ("dominant_stall", "latency_bound", "compute_bound", "memory_bound", "balanced")
+    general = ("dominant_stall", "latency_bound", "compute_bound", "other_instructions", "memory_bound", "balanced")
     assert max(order[name] for name in specific) < min(order[name] for name in general)
     assert [order[rule.name] for rule in rules("full")] == sorted(order.values())
 
