@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
+from ..events.errors import UnreadableLedger
 from ..profilers import artifacts as shapes
 from ..profilers.screen import remarks
 from ..projections.ablation import best_kernels
@@ -21,7 +22,14 @@ def print_remarks(view: RunView, read: Callable[[str], bytes], console: Console)
         state = next(state for state in view.cells.values() if state.cell == best.cell)
         name = state.launches.get(best.source)
         listed = None if name is None else shapes.decode(shapes.Launches, read(name))
-        found = remarks(read(best.source).decode("utf-8", "replace"), listed)
+        try:
+            text = read(best.source).decode("utf-8", "replace")
+        except UnreadableLedger:  # withheld, or lost: replay says which
+            console.print(
+                f"not looked at: {plain(f'{best.problem} {best.contract}')}, whose text is not in this ledger"
+            )
+            continue
+        found = remarks(text, listed)
         if found:
             console.print(f"look at {plain(f'{best.problem} {best.contract}')} (a warning, no verdict):")
         for remark in found[:_AT_MOST]:

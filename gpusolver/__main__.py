@@ -19,6 +19,8 @@ _COMMANDS = {
     "new": ("gpusolver.engine.cli_new", "new_command"),
     "report": ("gpusolver.engine.cli", "report_command"),
     "replay": ("gpusolver.replay.cli", "replay_command"),
+    "withhold": ("gpusolver.engine.cli_withhold", "withhold_command"),
+    "restore": ("gpusolver.engine.cli_withhold", "restore_command"),
     "keygen": ("gpusolver.engine.cli_seal", "keygen_command"),
     "seal": ("gpusolver.engine.cli_seal", "seal_command"),
     "prove": ("gpusolver.engine.cli_seal", "prove_command"),

@@ -14,6 +14,7 @@ from .findings import encodable, printable
 from .seal import Anchors, read_note
 from .verify import Report, verify
 from .views import RoundRow, RuleRow, RunView
+from .withheld import read_list
 from .words import print_examination, printed_table, say
 
 _MOST_FINDINGS = 50
@@ -38,11 +39,13 @@ _MOST_FINDINGS = 50
     "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes for a check without --verify."
 )
 @click.option("--experience", metavar="LEDGER", multiple=True, help="A ledger that a run learnt from; repeatable.")
+@click.option("--withheld", metavar="FILE", help="What gpusolver withhold has left out: its absence is no finding.")
 @click.option("--json", "as_json", is_flag=True, help="Write the whole report as JSON.")
 @click.pass_context
 def replay_command(
     context: click.Context, ledger: str, deep: bool, head: str | None, checkpoints: tuple[str, ...], vkey: str | None,
-    origin: str | None, file_digest: str | None, played: str | None, experience: tuple[str, ...], jobs: int, as_json: bool,
+    origin: str | None, file_digest: str | None, played: str | None, experience: tuple[str, ...], withheld: str | None, jobs: int,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Replay LEDGER: check its chain and artifacts, print its rules, rounds, claims and examinations.
 
@@ -50,7 +53,10 @@ def replay_command(
     """
     try:
         anchors = Anchors(checkpoints=tuple(map(read_note, checkpoints)), vkey=vkey, file_digest=file_digest)
-        report = verify(ledger, deep, head=head, anchors=anchors, origin=origin, experience=experience, jobs=jobs)
+        left_out = None if withheld is None else read_list(withheld)
+        report = verify(
+            ledger, deep, head=head, anchors=anchors, origin=origin, experience=experience, withheld=left_out, jobs=jobs
+        )
         other = None if played is None else counterfactual(ledger, played, len(report.findings))
     except GpuSolverError as error:
         unreadable(context, error, as_json)

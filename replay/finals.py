@@ -105,18 +105,26 @@ class Finals:
                 seq, "head to head", f"one of those registered, {self._run.comparisons}", event.comparison
             )
             return
+        # A text that is not there is a finding, and no reason to leave the samples unread.
+        with self._findings.derivation(seq, f"comparison {event.comparison}"):
+            if not self._check_sides(seq, group, event):
+                return
+        ratio = self._ratio(seq, event)
+        if ratio is not None:
+            self.ratios.setdefault((group, event.comparison), ratio)
+
+    def _check_sides(self, seq: int, group: Group, event: HeadToHead) -> bool:
+        """Both sources, against what the cells left; False where the cells gave nothing to compare."""
         left, right = self._due(group, event.comparison)
         if left is None or right is None:
             self._findings.add(seq, "head to head", "two sides that the cells of the plan give", event.comparison)
-            return
+            return False
         if left == OPEN:
             self._check_baseline(seq, event)
         else:
             self._findings.expect(seq, "head to head", left, event.left, f"{event.comparison} left")
         self._findings.expect(seq, "head to head", right, event.right, f"{event.comparison} right")
-        ratio = self._ratio(seq, event)
-        if ratio is not None:
-            self.ratios.setdefault((group, event.comparison), ratio)
+        return True
 
     def _registered(self, comparison: str) -> bool:
         """Whether the run makes this comparison where it is due; without a list it makes all."""

@@ -8,6 +8,7 @@ from itertools import takewhile
 
 import msgspec
 
+from ..events.errors import BadInput
 from ..events.reader import LedgerReader
 from .exams import ExamView
 from .experience import check_experience
@@ -20,6 +21,7 @@ from .shelf import Shelf
 from .verification import Verification
 from .views import RunView
 from .whole_file import LARGEST_TOTAL, check_artifacts, check_indexes, check_schema, check_schema_cells
+from .withheld import Withheld, excuse
 
 MOST_LISTED = 20_000
 
@@ -56,6 +58,7 @@ def verify(
     anchors: Anchors | None = None,
     origin: str | os.PathLike[str] | None = None,
     experience: Sequence[str] = (),
+    withheld: Withheld | None = None,
     listed: int | None = MOST_LISTED,
     jobs: int = 1,
 ) -> Report:
@@ -63,12 +66,12 @@ def verify(
 
     `head` is the hash that its last event must have; `upto` reads the first events only; `anchors` were kept elsewhere;
     `origin` is the file of the ledger that its runs answer from, or that it reproduces; `experience` are those that its runs may have
-    learnt from, which only `deep` asks for, and only of a whole ledger.
+    learnt from, which only `deep` asks for, and only of a whole ledger; `withheld` lists texts that its holder keeps back.
     The report lists the rounds of the first runs, up to `listed` (None: all). With `jobs` a check of events alone is spread over so
     many processes, and says the same; whatever they find wrong is looked at again in this one.
     Raises UnreadableLedger; BadInput where an anchor is none.
     """
-    asked = _Asked(path, deep, head, upto, trust(anchors or Anchors()), origin, listed, experience)
+    asked = _Asked(path, deep, head, upto, trust(anchors or Anchors()), origin, listed, experience, withheld)
     if jobs > 1 and not deep and upto is None:
         report = _verified(asked, jobs=jobs)
         if report is not None and not report.findings:
@@ -92,6 +95,7 @@ class _Asked(msgspec.Struct, frozen=True):
     origin: str | os.PathLike[str] | None
     listed: int | None
     experience: Sequence[str]
+    withheld: Withheld | None
 
 
 class _Read(msgspec.Struct, frozen=True):
@@ -117,7 +121,15 @@ def _verified(asked: _Asked, *, whole: bool = False, jobs: int = 1) -> Report | 
     notes = [*read.notes, *_beside(asked, read, findings)]
     if asked.head is not None:
         findings.expect(read.scanned.last, "head", asked.head.lower(), read.scanned.head)
-    return _report(asked, read, notes, tuple(sorted(findings.all, key=lambda finding: finding.seq)))
+    ordered = tuple(sorted(findings.all, key=lambda finding: finding.seq))
+    if asked.withheld is not None:
+        if asked.withheld.head != read.scanned.head:
+            raise BadInput(
+                f"the list of withheld texts: expected that of the ledger with head {read.scanned.head}, found that of {asked.withheld.head}"
+            )
+        ordered, note = excuse(ordered, asked.withheld)
+        notes.append(note)
+    return _report(asked, read, notes, ordered)
 
 
 def _read(reader: LedgerReader, asked: _Asked, findings: Findings, *, whole: bool, jobs: int) -> _Read | None:
@@ -184,9 +196,15 @@ def _report(asked: _Asked, read: _Read, notes: list[str], ordered: tuple[Finding
         examinations=exams,
         root=scanned.heads.root().hex(),
         seals=tuple(read.sealing.views),
-        provenance=_provenance(ordered, any((asked.head, trusted.checkpoints, trusted.key, trusted.file_digest))),
-        merit=_merit(ordered, asked.deep),
+        provenance=_provenance(ordered, any((asked.head, trusted.checkpoints, trusted.key, trusted.file_digest)))
+        + _but(asked),
+        merit=_merit(ordered, asked.deep) + _but(asked),
     )
+
+
+def _but(asked: _Asked) -> str:
+    """What both verdicts leave open where texts are withheld."""
+    return "" if asked.withheld is None else "; but for what rests on withheld texts"
 
 
 def _counts(asked: _Asked, read: _Read) -> dict[str, int]:
