@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -69,23 +69,29 @@ def outcome(error: BaseException) -> str:
     return "out_of_memory" if "OutOfMemoryError" in names else "run_error"
 
 
-def deliver(out: Any, view: torch.Tensor) -> bool:
+def deliver(out: Any, memory: arena.Memory, place: Place) -> bool:
     """Copy an output into its place, and leave NaN where it was: the next call on these inputs finds no answer in freed memory."""
+    view = memory.at(place)
     if type(out) is not torch.Tensor or out.layout is not torch.strided or out.device.type != view.device.type:
         return False
-    if out.shape != view.shape or out.dtype != view.dtype or not _laid(out, view):
+    if out.shape != view.shape or out.dtype != view.dtype or not _readable(out, place):
         return False
     with torch.inference_mode():  # which an output may have been made in, and then may be written in only
         out = out.detach()
         view.copy_(out)
-        out.fill_(float("nan") if out.is_floating_point() else -1)
+        if 0 not in _strides(out, out.stride()):  # PyTorch's own answer may be one value, repeated
+            out.fill_(float("nan") if out.is_floating_point() else -1)
     return True
 
 
-def _laid(out: torch.Tensor, view: torch.Tensor) -> bool:
+def _readable(out: torch.Tensor, place: Place) -> bool:
     """Whether an output lies as PyTorch's own answer does, or row by row: whoever reads it must not have to turn it round first."""
-    alike = zip(out.shape, out.stride(), view.stride(), strict=True)
-    return out.is_contiguous() or all(own == asked for size, own, asked in alike if size > 1)
+    return out.is_contiguous() or (bool(place.own) and _strides(out, out.stride()) == _strides(out, place.own))
+
+
+def _strides(out: torch.Tensor, strides: Sequence[int]) -> list[int]:
+    """Those of the dimensions that have more than one index."""
+    return [stride for size, stride in zip(out.shape, strides, strict=True) if size > 1]
 
 
 def _inputs(memory: arena.Memory, one: Draw, over: Inputs | None = None) -> Inputs:
@@ -110,17 +116,16 @@ def _one(
     with switches.strict():
         out = run(*inputs)
         device.synchronize()
-    view = memory.at(place)
     plain = type(out) is torch.Tensor and out.layout is torch.strided
     row: dict[str, Any] = {
         "shape": list(out.shape) if plain else [],
         "dtype": str(out.dtype).removeprefix("torch.") if plain else type(out).__name__,
-        "device_ok": plain and out.device.type == view.device.type,
+        "device_ok": plain and out.device.type == device.torch_device.type,
         "type_ok": plain,
         "strides": list(out.stride()) if plain else [],
         "inputs_unchanged": _unchanged(inputs, views),
     }
-    row["delivered"] = deliver(out, view)
+    row["delivered"] = deliver(out, memory, place)
     device.synchronize()
     return row
 

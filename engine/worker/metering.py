@@ -63,7 +63,7 @@ class Side:
             mine.copy_(self._memory.at(each))
         with switches.strict(self._left):
             self._feed.once()
-        deliver(self._made.pop(), self._memory.at(one.outputs[place]))
+        deliver(self._made.pop(), self._memory, one.outputs[place])
 
 
 def window(feed: Fed, read: Callable[[], int], clock: Callable[[], float] = time.perf_counter) -> Batch:

@@ -40,12 +40,16 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a tensor lies in an arena: byte offset, sizes, strides in elements, dtype by torch's name."""
+    """Where a tensor lies in an arena: byte offset, sizes, strides in elements, dtype by torch's name.
+
+    `own` are the strides of PyTorch's own answer, in which an output that goes there may come, as well as row by row.
+    """
 
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str
+    own: tuple[int, ...] = ()
 
 
 class Arena(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import torch
+from msgspec import structs
 
 from ...problems.exact import Exact
 from . import arena, switches
@@ -67,29 +68,21 @@ def _output(device: AnyDevice, subject: Subject) -> Laid:
 
 
 def _strides(subject: Subject, inputs: Inputs, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """How PyTorch's own answer lies in memory; row by row where that has gaps or lies on itself, as a view that repeats a value does."""
-    plain = torch.empty(shape, device="meta").stride()
-    if not subject.eager:
-        return plain
-    with switches.strict(), torch.no_grad():
-        answer = load_run(subject.eager)(*inputs)
-    return tuple(answer.stride()) if answer.shape == shape and _dense(answer) else plain
-
-
-def _dense(value: torch.Tensor) -> bool:
-    """Whether every element has a place of its own and no place is left out, in whatever order the dimensions lie."""
-    below = 1
-    for stride, size in sorted(zip(value.stride(), value.shape, strict=True)):
-        if size != 1 and stride != below:
-            return False
-        below *= size
-    return True
+    """How PyTorch's own answer lies in memory, gaps and repetitions of a view included; row by row where there is no eager form."""
+    if subject.eager:
+        with switches.strict(), torch.no_grad():
+            answer = load_run(subject.eager)(*inputs)
+        if answer.shape == shape:
+            return tuple(answer.stride())
+    return torch.empty(shape, device="meta").stride()
 
 
 def _places(inputs: Inputs, laid: Laid, outputs: int, offset: int) -> tuple[list[Place], int]:
-    shape, strides, dtype = laid
+    shape, own, dtype = laid
+    by_rows = torch.empty(shape, device="meta").stride()
     tensors: list[tuple[Sequence[int], Sequence[int], torch.dtype]] = [(v.shape, v.stride(), v.dtype) for v in inputs]
-    return arena.layout([*tensors, *[(shape, strides, getattr(torch, dtype))] * outputs], offset)
+    places, end = arena.layout([*tensors, *[(shape, by_rows, getattr(torch, dtype))] * outputs], offset)
+    return [*places[: len(inputs)], *(structs.replace(place, own=own) for place in places[len(inputs) :])], end
 
 
 def _memory(device: AnyDevice, size: int) -> arena.Memory:
@@ -159,7 +152,7 @@ def _by_reference(device: AnyDevice, request: Check, memory: arena.Memory) -> di
         "expected": {
             "shape": list(expected.shape),
             "dtype": _dtype(request.subject, inputs),
-            "strides": list(_GROUND.staged.draws[0].outputs[0].strides),
+            "strides": list(_GROUND.staged.draws[0].outputs[0].own),
         },
     }
 

@@ -53,7 +53,7 @@ class Arm:
         with switches.strict(self.left):
             taken = device.time_ns(lambda: made.append(self.run(*inputs)), hold_us)
         if place < len(one.outputs):
-            deliver(made.pop(), memory.at(one.outputs[place]))
+            deliver(made.pop(), memory, one.outputs[place])
         return taken
 
 
@@ -102,7 +102,7 @@ def call_all(device: AnyDevice, request: Call) -> Reply:
     memory, run = opened(request.staged), load_run(request.source)
     with switches.strict():
         for one in request.staged.draws:
-            deliver(run(*(memory.at(each) for each in one.inputs)), memory.at(one.outputs[request.place]))
+            deliver(run(*(memory.at(each) for each in one.inputs)), memory, one.outputs[request.place])
         device.synchronize()
     return Reply(status="ok")
 

@@ -171,6 +171,27 @@ def test_a_wrong_answer_is_refused_for_what_is_wrong_with_it(executor: LocalExec
     assert_unharmed(executor)
 
 
+@pytest.mark.parametrize(
+    ("own", "candidate", "outcome"),
+    [
+        (".t().contiguous().t()", ".t().contiguous().t()", "passed"),
+        (".t().contiguous().t()", "", "passed"),
+        (".t().contiguous().t()", ".repeat(1, 2)[:, :48]", "wrong_type"),
+        (".repeat(1, 2)[:, :48]", ".repeat(1, 2)[:, :48]", "passed"),
+    ],
+)
+def test_an_answer_may_lie_as_pytorchs_own_does(
+    executor: LocalExecutor, own: str, candidate: str, outcome: str
+) -> None:
+    """The eager form's answer by columns, or with gaps of a row of 48: a module that returns a view starts so, and is fit."""
+    eager, source = (f"import torch\n\ndef run(x):\n    return torch.softmax(x, -1){end}\n" for end in (own, candidate))
+    asked = question()
+    asked = msgspec.structs.replace(asked, problem=msgspec.structs.replace(asked.problem, eager=eager))
+    report = shapes.decode(shapes.Report, executor.gate(asked, source).artifacts["report"])
+    found, reason = judge_report(report, declared(asked.problem, "flags"), "tf32-allowed")
+    assert found == outcome, reason
+
+
 def test_b02_uninitialised_memory_fails_every_time(executor: LocalExecutor) -> None:
     source = "import torch\n\ndef run(x):\n    return torch.empty_like(x)\n"
     outcomes = [gate(executor, source, seed=seed)[0] for seed in range(20)]

@@ -17,7 +17,7 @@ import torch
 
 from gpusolver.engine.worker import calibration, checking, timing
 from gpusolver.engine.worker.device import CpuDevice
-from gpusolver.engine.worker.protocol import Call, Compare, Gate, Subject
+from gpusolver.engine.worker.protocol import Call, Compare, Gate, Place, Subject
 from gpusolver.problems.contract import load
 
 from . import staging
@@ -124,28 +124,47 @@ def test_the_second_draw_comes_in_the_objects_of_the_first_and_all_others_in_new
     assert found == [100, 100, 102, 103]
 
 
-def test_an_output_is_delivered_as_pytorchs_own_lies_or_by_rows() -> None:
-    """By columns is right where PyTorch's answer lies so; rows with gaps, and columns elsewhere, are the reader's work."""
-    by_rows, by_columns = torch.zeros(2, 3), torch.zeros(3, 2).t()
-    assert checking.deliver(torch.ones(2, 3), by_rows) and checking.deliver(torch.ones(2, 3), by_columns)
-    assert checking.deliver(torch.full((3, 2), 2.0).t(), by_columns) and by_columns.tolist() == [[2.0] * 3] * 2
-    assert not checking.deliver(torch.ones(3, 2).t(), by_rows)
-    assert not checking.deliver(torch.ones(2, 6)[:, ::2], by_rows)
-    assert checking.deliver(torch.ones(6)[:3].expand(1, 3), torch.zeros(1, 3))  # one row: its stride means nothing
+class Held:
+    """Stands in for an arena's memory that holds one tensor."""
+
+    def __init__(self, *shape: int) -> None:
+        self.view = torch.zeros(shape)
+
+    def at(self, place: Place) -> torch.Tensor:
+        return self.view
+
+    def takes(self, out: object, own: tuple[int, ...] = ()) -> bool:
+        """Whether an output is delivered there; `own` are the strides of PyTorch's answer."""
+        place = Place(offset=0, shape=tuple(self.view.shape), strides=self.view.stride(), dtype="float32", own=own)
+        return checking.deliver(out, self, place)  # type: ignore[arg-type]
+
+
+def test_an_output_is_delivered_by_rows_or_as_pytorchs_own_lies() -> None:
+    """By columns, with gaps or repeated where PyTorch's answer is; elsewhere that is the reader's work."""
+    held = Held(2, 3)
+    assert held.takes(torch.ones(2, 3)) and held.takes(torch.ones(2, 3), own=(1, 2))
+    assert held.takes(torch.full((3, 2), 2.0).t(), own=(1, 2)) and held.view.tolist() == [[2.0] * 3] * 2
+    assert held.takes(torch.ones(2, 6)[:, ::2], own=(6, 2))
+    assert held.takes(torch.full((1, 3), 5.0).expand(2, 3), own=(0, 1)) and held.view.tolist() == [[5.0] * 3] * 2
+    for own in ((), (3, 1)):
+        assert not held.takes(torch.ones(3, 2).t(), own)
+        assert not held.takes(torch.ones(2, 6)[:, ::2], own)
+        assert not held.takes(torch.ones(1, 3).expand(2, 3), own)
+    assert Held(1, 3).takes(torch.ones(6)[:3].expand(1, 3), own=(3, 1))  # one row: its stride means nothing
 
 
 def test_an_output_that_was_delivered_is_gone_from_the_memory_that_held_it() -> None:
     """What the caching allocator hands out next holds no answer."""
-    kept, view = torch.ones(4), torch.zeros(4)
-    assert checking.deliver(kept, view)
-    assert view.tolist() == [1.0] * 4 and kept.isnan().all()
-    assert not checking.deliver(torch.ones(()).expand(4), view)  # one element, repeated
-    assert not checking.deliver(torch.ones(5), view) and not checking.deliver(torch.ones(4).double(), view)
-    assert not checking.deliver([1.0] * 4, view) and not checking.deliver(torch.ones(4).to_sparse(), view)
-    assert not checking.deliver(torch.nn.Parameter(torch.ones(4)), view)
+    kept, held = torch.ones(4), Held(4)
+    assert held.takes(kept)
+    assert held.view.tolist() == [1.0] * 4 and kept.isnan().all()
+    assert not held.takes(torch.ones(()).expand(4))  # one element, repeated
+    assert not held.takes(torch.ones(5)) and not held.takes(torch.ones(4).double())
+    assert not held.takes([1.0] * 4) and not held.takes(torch.ones(4).to_sparse())
+    assert not held.takes(torch.nn.Parameter(torch.ones(4)))
     with torch.inference_mode():
         made = torch.full((4,), 7.0)
-    assert checking.deliver(made, view) and view.tolist() == [7.0] * 4
+    assert held.takes(made) and held.view.tolist() == [7.0] * 4
 
 
 def test_limits_are_the_drivers(monkeypatch: pytest.MonkeyPatch) -> None:
