@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from ..events.errors import BadInput, GpuSolverError
+from .withheld_texts import Withheld
 from .withholding import read_withheld, restore, withhold
 
 _FILE = click.Path(path_type=pathlib.Path)
@@ -26,10 +27,11 @@ def withhold_command(ledger: pathlib.Path, target: pathlib.Path, beside: pathlib
     """
     beside = beside or target.with_suffix(".withheld.json")
     try:
-        if beside.exists():
-            raise BadInput(f"{beside}: expected no file, found one, which is not written over. Name another --list.")
-        made = withhold(ledger, target)
-        beside.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1))
+        if beside.exists() or beside.resolve() == target.resolve():
+            raise BadInput(
+                f"{beside}: expected a place for the list, found a file, which is not written over. Name another --list."
+            )
+        made = _written(ledger, target, beside)
     except (GpuSolverError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(
@@ -37,6 +39,18 @@ def withhold_command(ledger: pathlib.Path, target: pathlib.Path, beside: pathlib
     )
     click.echo(f"Check it: gpusolver replay {target} --verify --withheld {beside}")
     click.echo(f"Make it whole: gpusolver restore {target} --list {beside} --from DIR -o FILE, where DIR has the files")
+
+
+def _written(ledger: pathlib.Path, target: pathlib.Path, beside: pathlib.Path) -> Withheld:
+    """The ledger and its list; the list's file is made first, for one without the other is of no use."""
+    with beside.open("xb") as file:
+        try:
+            made = withhold(ledger, target)
+            file.write(msgspec.json.format(msgspec.json.encode(made), indent=1))
+        except BaseException:
+            beside.unlink()
+            raise
+    return made
 
 
 @click.command("restore")

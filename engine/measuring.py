@@ -191,9 +191,10 @@ class Bench:
         if paid.counters is not None and paid.answers(metrics):
             return draft.keep(paid.counters)
         seen = self.executor.count(self.question("count", source, attempt), text, metrics)
-        if (
-            seen.status in FAULTS and attempt >= INTERRUPTIONS_ALLOWED
-        ):  # no machine's fault any more, and no reason to end the cell
+        last = (
+            attempt >= INTERRUPTIONS_ALLOWED
+        )  # another interruption would end the cell, which may be what the source wants
+        if last and seen.status in FAULTS:
             raise Uncounted(seen.status)
         if seen.status != "ok" and seen.status not in NO_COUNTERS:
             raise Interrupted(f"counters: {seen.status}: {seen.text[:500]}")

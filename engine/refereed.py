@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from .arms import Arms
 from .executor import Observation
 from .fork_client import ForkClient
+from .placeless import placeless
 from .samples import together
 from .worker.protocol import Asked, Call, Check, Compare, Gate, Message, Reply, Stage, Staged, Subject, Sweep
 from .worker_process import WorkerProcess, usable
@@ -24,10 +25,11 @@ WALL_CALLS, WALL_LEAST, WALL_FIRST = 16, 8, 500
 """A watched batch has a first call that nothing hides, of a millisecond or two; over three calls that looked like a lie of 0.3 ms each."""
 REFEREE_LIMIT_S = 120.0
 SPARES, CORES_A_SPARE = 5, 3
-"""At most so many stand by, and no more than there are cores for, as each takes one while it warms up."""
+"""At most so many stand by, and no more than there are cores for: each takes one or two while it warms up. Five, so that where candidates come
+in pairs it is not always the same of the two that waits for new ones."""
 
-FAULTS = ("timeout", "worker_lost")
-DEADLY = (*FAULTS, "context_lost")
+LOST = ("timeout", "worker_lost")
+DEADLY = (*LOST, "context_lost")
 Row = dict[str, Any]
 
 
@@ -66,7 +68,7 @@ class Bout:
         reply = self._referee.ask(message, limit_s)
         if reply.status != "ok":
             # The worker may be well, and still is not to blame.
-            status = "request_failed" if reply.status in FAULTS else reply.status
+            status = "request_failed" if reply.status in LOST else reply.status
             raise RefereeFault(Reply(status=status, text=f"referee: {reply.status}: {reply.text}"))
         return reply
 
@@ -102,7 +104,7 @@ class Bout:
             return observed(fault.reply)
         except Fault as fault:
             # A process in which nothing works any more was brought to that by its candidate.
-            outcome = fault.reply.status if fault.reply.status in FAULTS else "run_error"
+            outcome = fault.reply.status if fault.reply.status in LOST else "run_error"
             return Observation(status="ok", artifacts={"report": _failed(subject.seed, outcome, fault.reply.text)})
 
     def _gated(self, worker: WorkerProcess, subject: Subject, source: str, limit_s: float, began: int) -> Observation:
@@ -205,7 +207,7 @@ class Bout:
     def sweep(
         self, subject: Subject, purpose: str, sources: tuple[str, ...], count: int, limit_s: float
     ) -> Observation:
-        """The `sweep` artifact: `count` samples of each source. A source that brings its process to an end, alone too, is swept no more."""
+        """The `sweep` artifact: `count` samples of each source. Sources that bring their process to an end are left out of it."""
         seen = self._swept(subject, purpose, sources, count, limit_s)
         if seen.status not in DEADLY or len(sources) < 2:
             return seen
@@ -251,7 +253,7 @@ def _ok(reply: Reply) -> Reply:
 
 def observed(reply: Reply) -> Observation:
     """A reply as the loop sees it."""
-    return Observation(status=reply.status, text=reply.text, artifacts=reply.artifacts, blobs=reply.blobs)
+    return Observation(status=reply.status, text=placeless(reply.text), artifacts=reply.artifacts, blobs=reply.blobs)
 
 
 def _row(seen: Row, errors: Row) -> Row:
@@ -261,7 +263,7 @@ def _row(seen: Row, errors: Row) -> Row:
 
 
 def _failed(seed: int, outcome: str, text: str) -> bytes:
-    content = {"error": {"outcome": outcome, "text": text[:4000]}, "seed": seed, "draws": []}
+    content = {"error": {"outcome": outcome, "text": placeless(text)[:4000]}, "seed": seed, "draws": []}
     return msgspec.json.encode(
         {**content, "expected": {"shape": [], "dtype": ""}, "trivial": {}, "repeat_equal": False}
     )

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from ..events.errors import BadInput
 from ..events.model import Limits
-from .exact import quick
 from .limits import Errors, Seen, apart, limits, of_kind
 from .loaded import told
 from .mixing import mixed, needed, worst
@@ -29,7 +28,7 @@ NONE = (0.0, 0.0)
 _SEEDS = (3, 4, 5, 6, 7)
 _MORE = _SEEDS[:2]
 _QUICK = 2 * 10**10
-"""FLOP of a call up to which precisions are tried on further draws; of a larger one, whose errors are of more terms, one draw is enough."""
+"""FLOP of a call up to which precisions are tried on further draws; a larger one, which takes long in float64, is tried on one."""
 
 
 def _thinned(value: torch.Tensor) -> torch.Tensor:
@@ -61,7 +60,6 @@ def measured(
     reference: ModuleType, eager: ModuleType, device: torch.device, text: str, given: dict[str, Limits]
 ) -> Answer:
     """Everything of an answer but its files; `given` are limits that the file states. BadInput where no kernel could be judged on it."""
-    reference.reference = quick(reference.reference)  # type: ignore[attr-defined]
     drawn = drawn_by(reference, device, 2)
     with told("calling it in fp32"):
         out = eager.run(*drawn)

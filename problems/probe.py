@@ -20,6 +20,7 @@ import torch
 
 from ..events.errors import BadInput
 from . import function_source, module_source
+from .exact import quick
 from .gauging import drawn_by, fit_output, handed_back, measured
 from .limits import stated
 from .loaded import loaded, told
@@ -47,7 +48,7 @@ def _of_module(asked: Asked, device: torch.device) -> Answer:
     for quiet in ("nothing", "dropout", "all"):
         call = msgspec.structs.replace(call, eval=quiet, state=(), constant=())
         call = _with_state(text, call, device)
-        reference = loaded(module_source.reference(text, call), f"reference_{quiet}")
+        reference = _reference(module_source.reference(text, call), f"reference_{quiet}")
         drawn = drawn_by(reference, device, 1)
         with told("calling the module"):
             fit_output(loaded(module_source.eager(text, call), f"eager_{quiet}").run(*drawn))
@@ -56,7 +57,7 @@ def _of_module(asked: Asked, device: torch.device) -> Answer:
             eager = loaded(module_source.eager(text, call), f"eager_{quiet}")
             if handed_back(drawn, first):
                 call = msgspec.structs.replace(call, spread=True)
-                reference = loaded(module_source.reference(text, call), "reference_spread")
+                reference = _reference(module_source.reference(text, call), "reference_spread")
             found = measured(reference, eager, device, text, {})
             break
     if found is None:
@@ -68,6 +69,13 @@ def _of_module(asked: Asked, device: torch.device) -> Answer:
     notes += [] if call.eval == "nothing" else [f"eval mode: {call.eval}"]
     notes += ["inputs spread around 0: as drawn they came out as they went in"] if call.spread else []
     return msgspec.structs.replace(found, files=files, notes=tuple(notes))
+
+
+def _reference(text: str, name: str) -> ModuleType:
+    """A reference file as a module, whose answers come from whoever is faster in float64."""
+    made = loaded(text, name)
+    vars(made)["reference"] = quick(made.reference)
+    return made
 
 
 def _alike(first: torch.Tensor, second: torch.Tensor) -> bool:
@@ -125,7 +133,7 @@ def _of_functions(asked: Asked, device: torch.device) -> Answer:
     limits_given = {} if given is None else stated(given)
     start = loaded(function_source.start(asked.text), "start")
     eager = loaded(function_source.eager(asked.text), "eager")
-    reference = loaded(function_source.reference(asked.text, "float32"), "reference")
+    reference = _reference(function_source.reference(asked.text, "float32"), "reference")
     with told("calling inputs(generator, device)"):
         drawn_by(reference, device, 1)
     found = measured(reference, eager, device, asked.text, limits_given)

@@ -1,4 +1,4 @@
-"""Texts that a ledger's holder keeps back, by the list that lies beside it (FORMAT.md 3). Excuses the absence of sources alone, and says so."""
+"""Texts that a ledger's holder keeps back, by the list that lies beside it (FORMAT.md 1). Excuses the absence of sources alone, and says so."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .findings import Finding
 FORMAT = "gpusolver-withheld/1"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SOURCES = re.compile(
-    r"(left|right|source|source swept|template|file \S+ of \S+|(source|left|right) of .+) [0-9a-f]{64}"
+    r"(left|right|source|source swept|template|file \S+\.py of \S+|(source|left|right) of .+) [0-9a-f]{64}"
 )
 _DERIVED = re.compile(r"[^:]+(:[a-z0-9_]+)?: [0-9a-f]{64}")
 

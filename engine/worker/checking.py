@@ -39,7 +39,8 @@ def gate(device: AnyDevice, request: Gate) -> Reply:
         for number, one in enumerate(draws):
             inputs = _inputs(memory, one, over=inputs if number == 1 else None)
             rows.append(_one(device, memory, run, one, one.outputs[0], inputs))
-            first_ns = first_ns or time.perf_counter_ns() - began
+            if number == 0:
+                first_ns = time.perf_counter_ns() - began
         repeats = [
             _one(device, memory, run, draws[0], place, _inputs(memory, draws[0])) for place in draws[0].outputs[1:]
         ]
@@ -79,17 +80,17 @@ def deliver(out: Any, memory: arena.Memory, place: Place) -> bool:
     with torch.inference_mode():  # which an output may have been made in, and then may be written in only
         out = out.detach()
         view.copy_(out)
-        if 0 not in _strides(out, out.stride()):  # PyTorch's own answer may be one value, repeated
+        if 0 not in _many(out, out.stride()):  # PyTorch's own answer may be one value, repeated
             out.fill_(float("nan") if out.is_floating_point() else -1)
     return True
 
 
 def _readable(out: torch.Tensor, place: Place) -> bool:
     """Whether an output lies as PyTorch's own answer does, or row by row: whoever reads it must not have to turn it round first."""
-    return out.is_contiguous() or (bool(place.own) and _strides(out, out.stride()) == _strides(out, place.own))
+    return out.is_contiguous() or (bool(place.own) and _many(out, out.stride()) == _many(out, place.own))
 
 
-def _strides(out: torch.Tensor, strides: Sequence[int]) -> list[int]:
+def _many(out: torch.Tensor, strides: Sequence[int]) -> list[int]:
     """Those of the dimensions that have more than one index."""
     return [stride for size, stride in zip(out.shape, strides, strict=True) if size > 1]
 

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from gpusolver.__main__ import main
 from gpusolver.engine.registration import RunRequest
 from gpusolver.engine.run import Run
-from gpusolver.engine.withholding import SHORTEST, Withheld, read_withheld
+from gpusolver.engine.withheld_texts import SHORTEST, Withheld
+from gpusolver.engine.withholding import read_withheld
 from gpusolver.events.model import HeadToHead, Profiled
 from gpusolver.events.reader import LedgerReader
 from gpusolver.events.writer import LedgerWriter
@@ -177,10 +178,27 @@ def test_without_the_original_or_with_an_altered_list_nothing_is_written(
 
 def test_nothing_is_written_over(whole: Path, public: Path) -> None:
     before = public.read_bytes()
-    assert "found one, which is not written over" in call("withhold", whole / "l.db", "-o", public).output
+    assert "found a file, which is not written over" in call("withhold", whole / "l.db", "-o", public).output
     listed(public).unlink()
     assert "found one, which is not written over" in call("withhold", whole / "l.db", "-o", public).output
-    assert public.read_bytes() == before
+    assert public.read_bytes() == before and not listed(public).exists()
+
+
+@pytest.mark.parametrize("place", ["p.db", "nowhere/l.json"])
+def test_where_the_list_cannot_be_no_ledger_is_written(whole: Path, tmp_path: Path, place: str) -> None:
+    said = call("withhold", whole / "l.db", "-o", tmp_path / "p.db", "--list", tmp_path / place)
+    assert said.exit_code == 1 and list(tmp_path.iterdir()) == []
+
+
+def test_what_is_withheld_already_is_said_to_be(public: Path, tmp_path: Path) -> None:
+    said = call("withhold", public, "-o", tmp_path / "again.db")
+    assert said.exit_code == 1 and "withheld already" in said.output
+    assert not (tmp_path / "again.db").exists()
+
+
+def test_a_report_says_how_many_kernels_it_cannot_look_at(public: Path) -> None:
+    said = call("report", public)
+    assert said.exit_code == 0 and "not looked at: 1 best kernels" in said.output
 
 
 def test_a_ledger_without_imported_files_has_nothing_to_withhold(tmp_path: Path) -> None:
