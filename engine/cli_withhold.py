@@ -42,14 +42,15 @@ def withhold_command(ledger: pathlib.Path, target: pathlib.Path, beside: pathlib
 
 
 def _written(ledger: pathlib.Path, target: pathlib.Path, beside: pathlib.Path) -> Withheld:
-    """The ledger and its list; the list's file is made first, for one without the other is of no use."""
-    with beside.open("xb") as file:
-        try:
-            made = withhold(ledger, target)
-            file.write(msgspec.json.format(msgspec.json.encode(made), indent=1))
-        except BaseException:
-            beside.unlink()
-            raise
+    """The ledger and its list, each under its name once it is whole; the place of the list is tried first."""
+    part = beside.with_name(f"{beside.name}.part")
+    part.write_bytes(b"")
+    try:
+        made = withhold(ledger, target)
+        part.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1))
+        part.rename(beside)
+    finally:
+        part.unlink(missing_ok=True)
     return made
 
 

@@ -211,7 +211,7 @@ class Bout:
         seen = self._swept(subject, purpose, sources, count, limit_s)
         if seen.status not in DEADLY or len(sources) < 2:
             return seen
-        fit = [self._swept(subject, purpose, (one,), 1, limit_s).status not in DEADLY for one in sources]
+        fit = [self._swept(subject, purpose, (one,), count, limit_s).status not in DEADLY for one in sources]
         left = tuple(one for one, well in zip(sources, fit, strict=True) if well)
         if not left or all(fit):
             return seen

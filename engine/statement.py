@@ -147,7 +147,7 @@ def gate_seconds(view: ExaminationView, read: Read) -> list[tuple[float, float]]
     for examined in view.examined.values():
         report = _object(read, examined.report) if examined.outcome == "passed" else {}
         spent, first = report.get("spent_ns"), report.get("first_ns")
-        if isinstance(spent, int) and isinstance(first, int) and 0 <= first <= spent < 1 << 63:
+        if type(spent) is int and type(first) is int and 0 <= first <= spent < 1 << 63:
             found.append((spent / 1e9, (spent - first) / 1e9))
     return found
 

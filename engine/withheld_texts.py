@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 import msgspec
 
@@ -10,6 +11,8 @@ from ..events.artifacts import digest
 from ..events.errors import BadInput
 
 FORMAT = "gpusolver-withheld/1"
+MOST_LINES = 1_000_000
+"""Of a text: a list of a few parts could stand for more lines than there is memory."""
 SHORTEST = 20
 """Characters that a line has, white space at its ends aside, before it tells whose it is: many files have `import torch`."""
 
@@ -65,7 +68,7 @@ def made_again(withheld: Withheld, originals: Texts) -> dict[str, bytes]:
     texts = dict(originals)
     pool = {name: lines_of(content) for name, content in originals.items()}
     for name, parts in withheld.texts.items():
-        pool[name] = [line for part in parts for line in _told(part, pool)]
+        pool[name] = list(islice((line for part in parts for line in _told(part, pool)), MOST_LINES))
         texts[name] = "\n".join(pool[name]).encode("utf-8", "replace")
         if digest(texts[name]) != name:
             raise BadInput(

@@ -6,6 +6,7 @@ from the originals. Events, and so the head, stay what they were (replay/FORMAT.
 
 from __future__ import annotations
 
+import glob
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
@@ -131,24 +132,27 @@ def _found(withheld: Withheld, folder: pathlib.Path) -> dict[str, bytes]:
 
 
 def _write(reader: LedgerReader, target: pathlib.Path, artifacts: Mapping[str, Artifact]) -> None:
-    """The same events with these artifacts. Whatever is raised, no half a ledger is left."""
+    """The same events with these artifacts, under its name once it is whole."""
     if target.exists():
         raise BadInput(f"{target}: expected no file, found one, which is not written over. Name another -o.")
+    part = target.with_name(f"{target.name}.part")
+    part.unlink(missing_ok=True)  # of a command that was killed
     try:
         clock = _Clock()
-        with LedgerWriter(target, clock=clock) as writer:
+        with LedgerWriter(part, clock=clock) as writer:
             writer.append_many([], list(artifacts.values()))
             for at, rows in groupby(reader.recorded(), key=lambda row: row.recorded_at):
                 clock.now = at
                 writer.append_many(list(_batches(rows)))
-        with LedgerReader(target) as made:
+        with LedgerReader(part) as made:
             if made.head() != reader.head():
                 raise BadInput(
                     f"{target}: expected the head {reader.head()}, found {made.head()}: events of an older revision cannot be copied"
                 )
-    except BaseException:
-        target.unlink(missing_ok=True)
-        raise
+        part.rename(target)
+    finally:
+        for left in target.parent.glob(f"{glob.escape(part.name)}*"):
+            left.unlink()
 
 
 def _batches(rows: Iterable[Recorded]) -> Iterator[Batch]:

@@ -23,6 +23,7 @@ from .artifacts import Samples
 from .bounds import WRONG_WHILE_TIMED, asks, outputs_right
 from .cells import Ended
 from .claims import Answered, answer, bounds
+from .declared import files_of
 from .findings import Findings
 from .shelf import Shelf
 from .texts import precision_of, with_precision
@@ -105,25 +106,25 @@ class Finals:
                 seq, "head to head", f"one of those registered, {self._run.comparisons}", event.comparison
             )
             return
-        # A text that is not there is a finding, and no reason to leave the samples unread.
-        with self._findings.derivation(seq, f"comparison {event.comparison}"):
-            if not self._check_sides(seq, group, event):
-                return
+        # Side by side: a text that is not there is a finding, and no reason to leave the other side, or the samples, unread.
+        for side in ("left", "right"):
+            with self._findings.derivation(seq, f"comparison {event.comparison} {side}"):
+                if not self._check_side(seq, group, event, side):
+                    return
         ratio = self._ratio(seq, event)
         if ratio is not None:
             self.ratios.setdefault((group, event.comparison), ratio)
 
-    def _check_sides(self, seq: int, group: Group, event: HeadToHead) -> bool:
-        """Both sources, against what the cells left; False where the cells gave nothing to compare."""
-        left, right = self._due(group, event.comparison)
-        if left is None or right is None:
+    def _check_side(self, seq: int, group: Group, event: HeadToHead, side: str) -> bool:
+        """One source, against what the cells left; False where the cells gave nothing to compare."""
+        due, found = self._due(group, event.comparison, side), getattr(event, side)
+        if due is None:
             self._findings.add(seq, "head to head", "two sides that the cells of the plan give", event.comparison)
             return False
-        if left == OPEN:
+        if due == OPEN:
             self._check_baseline(seq, event)
         else:
-            self._findings.expect(seq, "head to head", left, event.left, f"{event.comparison} left")
-        self._findings.expect(seq, "head to head", right, event.right, f"{event.comparison} right")
+            self._findings.expect(seq, "head to head", due, found, f"{event.comparison} {side}")
         return True
 
     def _registered(self, comparison: str) -> bool:
@@ -142,8 +143,11 @@ class Finals:
     def _check_baseline(self, seq: int, event: HeadToHead) -> None:
         """One text by problem and way of running, at the precision of its name, and no candidate's."""
         mode, _, precision = event.comparison.removeprefix("versus:").partition("_")
-        text = self._shelf.text(event.left)
         what = f"{event.comparison} left"
+        own = files_of(self._problem(event)).get("eager.py")
+        if own is not None and event.comparison == "versus:eager_fp32":
+            self._findings.expect(seq, "head to head", own, event.left, f"{what}, the problem's eager.py")
+        text = self._shelf.text(event.left)
         self._findings.expect(seq, "head to head", PRECISIONS[precision], precision_of(text), f"{what}, precision")
         twin = _twin(text)
         problem = self._problem(event)
@@ -152,12 +156,12 @@ class Finals:
         if twin is not None:
             self.baselines.append((seq, event.left, twin))
 
-    def _due(self, group: Group, comparison: str) -> tuple[str | None, str | None]:
-        """Digests of both sides; OPEN for a baseline, None where a side does not exist."""
+    def _due(self, group: Group, comparison: str, side: str) -> str | None:
+        """Digest of a side; OPEN for a baseline, None where the side does not exist."""
         if comparison.startswith("versus:"):
-            return OPEN, self._source(group, ("on", False))
+            return OPEN if side == "left" else self._source(group, ("on", False))
         left, right = PAIRS[comparison]
-        return self._source(group, left), self._source(group, right)
+        return self._source(group, left if side == "left" else right)
 
     def _source(self, group: Group, side: Side) -> str | None:
         cells = self._ended.get(group, {})
@@ -210,7 +214,8 @@ class Finals:
         for group in self._ended:
             for comparison in filter(self._registered, comparisons(group[1])):
                 with self._findings.derivation(seq, f"{comparison} of {group}"):
-                    if None not in self._due(group, comparison) and (group, comparison) not in self._seen:
+                    sides = [self._due(group, comparison, side) for side in ("left", "right")]
+                    if None not in sides and (group, comparison) not in self._seen:
                         self._findings.add(seq, "head to head", f"{comparison} of {group}", "absent")
 
     def answer(self, claim: ClaimRegistered) -> Answered:

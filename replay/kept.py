@@ -33,7 +33,7 @@ class Part(msgspec.Struct, frozen=True):
 class Kept:
     """Views in the order met, notes, origins and counts; of runs past `listed` rounds (None: of none) only what is counted.
 
-    `learns`: a run says that it learnt from a ledger.
+    `learns`: a run says that it learnt from a ledger. `originals`: digests of the files that problems were imported from.
     """
 
     def __init__(self, listed: int | None) -> None:
@@ -44,6 +44,7 @@ class Kept:
         self.origins: list[Named] = []
         self.cells = self.rounds = 0
         self.learns = False
+        self.originals: set[str] = set()
 
     def run(self, seq: int, view: RunView, rounds: int) -> None:
         """Keep the view of a run that was registered at `seq`."""

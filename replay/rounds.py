@@ -113,9 +113,9 @@ class Checker:
         elif generated.generator == "template":
             text = self._filled(swept)
         else:
-            self._at.shelf.raw(generated.source)
             if made is not None and made.source is not None:
                 expect(seq, "generated source", made.source, generated.source, generated.generator)
+            self._at.shelf.raw(generated.source)
             return
         found = "no such text can be made" if text is None else hashlib.sha256(text.encode()).hexdigest()
         expect(seq, "generated source", found, generated.source, generated.generator)

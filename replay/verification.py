@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from msgspec import UnsetType
 
-from ..events.model import DeviceCalibrated, GeneratorAsked, RunRegistered
+from ..events.model import DeviceCalibrated, GeneratorAsked, ProblemDeclared, RunRegistered
 from .cells import Ended, walk
 from .declared import check_files, files_of, problems_of
 from .exam_checks import Examiner
@@ -100,7 +101,7 @@ class Verification:
             return RunView(run.run, "", None, 0, None, (), (), {}, ())
         registered = run.registered[1]
         self.kept.learns |= not isinstance(registered.experience, UnsetType)
-        check_files(run.registered[0], registered.problems, self._shelf, self._findings)
+        self._imported(run.registered[0], registered.problems)
         clock = self._measured.check(run, registered) if self._deep else None
         ended, rules, rounds, ends = self._cells(run, registered, clock)
         finals = self._finals(run, registered, ended) if self._deep else None
@@ -119,7 +120,7 @@ class Verification:
         if self._deep and exam.registered is not None:
             seq, registered = exam.registered
             check_sources(seq, registered, self._shelf, self._findings)
-            check_files(seq, problems_of(registered), self._shelf, self._findings)
+            self._imported(seq, tuple(problems_of(registered)))
             clock = self._measured.check_examination(exam, registered.statistics)
             if exam.device is not None:
                 device = exam.device[1]
@@ -129,6 +130,11 @@ class Verification:
                 self.kept.notes.append(_STAND_IN.format(exam.run))
         self._note_examination(exam, fold)
         return fold.view()
+
+    def _imported(self, seq: int, problems: Sequence[ProblemDeclared]) -> None:
+        """Check the files of problems that have some."""
+        check_files(seq, problems, self._shelf, self._findings)
+        self.kept.originals |= {digest for each in problems if (digest := files_of(each).get("original.py"))}
 
     def _unread(self) -> str:
         return "" if self._has_origin else ", which was not read (--origin FILE)"

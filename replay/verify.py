@@ -8,7 +8,6 @@ from itertools import takewhile
 
 import msgspec
 
-from ..events.errors import BadInput
 from ..events.reader import LedgerReader
 from .exams import ExamView
 from .experience import check_experience
@@ -21,7 +20,7 @@ from .shelf import Shelf
 from .verification import Verification
 from .views import RunView
 from .whole_file import LARGEST_TOTAL, check_artifacts, check_indexes, check_schema, check_schema_cells
-from .withheld import Withheld, excuse
+from .withheld import Withheld, excuse, fits
 
 MOST_LISTED = 20_000
 
@@ -72,7 +71,7 @@ def verify(
     Raises UnreadableLedger; BadInput where an anchor is none.
     """
     asked = _Asked(path, deep, head, upto, trust(anchors or Anchors()), origin, listed, experience, withheld)
-    if jobs > 1 and not deep and upto is None:
+    if jobs > 1 and not deep and upto is None and withheld is None:
         report = _verified(asked, jobs=jobs)
         if report is not None and not report.findings:
             return report
@@ -123,10 +122,7 @@ def _verified(asked: _Asked, *, whole: bool = False, jobs: int = 1) -> Report | 
         findings.expect(read.scanned.last, "head", asked.head.lower(), read.scanned.head)
     ordered = tuple(sorted(findings.all, key=lambda finding: finding.seq))
     if asked.withheld is not None:
-        if asked.withheld.head != read.scanned.head:
-            raise BadInput(
-                f"the list of withheld texts: expected that of the ledger with head {read.scanned.head}, found that of {asked.withheld.head}"
-            )
+        fits(asked.withheld, read.scanned.head, read.verification.kept.originals)
         ordered, note = excuse(ordered, asked.withheld)
         notes.append(note)
     return _report(asked, read, notes, ordered)

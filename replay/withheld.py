@@ -16,7 +16,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SOURCES = re.compile(
     r"(left|right|source|source swept|template|file \S+\.py of \S+|(source|left|right) of .+) [0-9a-f]{64}"
 )
-_DERIVED = re.compile(r"[^:]+(:[a-z0-9_]+)?: [0-9a-f]{64}")
+_DERIVED = re.compile(r"[^:]+(:[a-z0-9_ ]+)?: [0-9a-f]{64}")
 
 
 class _Listed(msgspec.Struct, frozen=True):
@@ -27,9 +27,10 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 class Withheld(msgspec.Struct, frozen=True):
-    """The head of the ledger that a list is of, and the digests of what was left out of it."""
+    """The head of the ledger that a list is of, the imported files that it names, and the digests of all that was left out."""
 
     head: str
+    originals: frozenset[str]
     digests: frozenset[str]
 
 
@@ -41,7 +42,20 @@ def read_list(path: str | os.PathLike[str]) -> Withheld:
         raise BadInput(f"{os.fspath(path)}: expected a list of withheld texts, found {error}") from None
     if found.format != FORMAT:
         raise BadInput(f"{os.fspath(path)}: expected the format {FORMAT}, found {found.format[:40]!r}")
-    return Withheld(found.head, frozenset((*found.originals, *found.texts)))
+    return Withheld(found.head, frozenset(found.originals), frozenset((*found.originals, *found.texts)))
+
+
+def fits(withheld: Withheld, head: str, originals: set[str]) -> None:
+    """BadInput where the list is of another ledger, or names files that no problem of this one was imported from, or none."""
+    if withheld.head != head:
+        raise BadInput(
+            f"the list of withheld texts: expected that of the ledger with head {head}, found that of {withheld.head}"
+        )
+    if not withheld.originals or withheld.originals - originals:
+        raise BadInput(
+            f"the list of withheld texts: expected imported files of this ledger, found {len(withheld.originals - originals)} that are none of "
+            f"its {len(originals)}, of {len(withheld.originals)}"
+        )
 
 
 def excuse(findings: tuple[Finding, ...], withheld: Withheld) -> tuple[tuple[Finding, ...], str]:
@@ -50,7 +64,7 @@ def excuse(findings: tuple[Finding, ...], withheld: Withheld) -> tuple[tuple[Fin
     places = len(findings) - len(left)
     return left, (
         f"{len(withheld.digests)} texts are withheld, by the list that was given: what rests on them is not checked ({places} places: that they are "
-        "there, precision and strict twins of compared sources, what a rewriting gave); whoever has the imported files makes the ledger whole "
+        "there, precision and strict twins of compared sources, which comparisons were due, what a rewriting gave, digests of problems); whoever has the imported files makes the ledger whole "
         "with gpusolver restore"
     )
 

@@ -23,6 +23,9 @@ _COMPILE_ERRORS = {
     "PTXASError",
     "UnsupportedLanguageConstruct",
 }
+# As they are before any candidate is loaded, which may put others in their place.
+_STRIDE, _CONTIGUOUS = torch.Tensor.stride, torch.Tensor.is_contiguous
+_IS_NEG, _IS_CONJ = torch.Tensor.is_neg, torch.Tensor.is_conj
 _OPEN: dict[Arena, arena.Memory] = {}
 
 
@@ -73,21 +76,26 @@ def outcome(error: BaseException) -> str:
 def deliver(out: Any, memory: arena.Memory, place: Place) -> bool:
     """Copy an output into its place, and leave NaN where it was: the next call on these inputs finds no answer in freed memory."""
     view = memory.at(place)
-    if type(out) is not torch.Tensor or out.layout is not torch.strided or out.device.type != view.device.type:
+    if not _plain(out) or out.device.type != view.device.type:
         return False
     if out.shape != view.shape or out.dtype != view.dtype or not _readable(out, place):
         return False
     with torch.inference_mode():  # which an output may have been made in, and then may be written in only
         out = out.detach()
         view.copy_(out)
-        if 0 not in _many(out, out.stride()):  # PyTorch's own answer may be one value, repeated
+        if 0 not in _many(out, _STRIDE(out)):  # PyTorch's own answer may be one value, repeated
             out.fill_(float("nan") if out.is_floating_point() else -1)
     return True
 
 
+def _plain(out: Any) -> bool:
+    """Whether an output is a tensor as it stands, which no reader has to negate or conjugate first."""
+    return type(out) is torch.Tensor and out.layout is torch.strided and not _IS_NEG(out) and not _IS_CONJ(out)
+
+
 def _readable(out: torch.Tensor, place: Place) -> bool:
     """Whether an output lies as PyTorch's own answer does, or row by row: whoever reads it must not have to turn it round first."""
-    return out.is_contiguous() or (bool(place.own) and _many(out, out.stride()) == _many(out, place.own))
+    return _CONTIGUOUS(out) or (bool(place.own) and _many(out, _STRIDE(out)) == _many(out, place.own))
 
 
 def _many(out: torch.Tensor, strides: Sequence[int]) -> list[int]:
@@ -117,13 +125,13 @@ def _one(
     with switches.strict():
         out = run(*inputs)
         device.synchronize()
-    plain = type(out) is torch.Tensor and out.layout is torch.strided
+    plain = _plain(out)
     row: dict[str, Any] = {
         "shape": list(out.shape) if plain else [],
         "dtype": str(out.dtype).removeprefix("torch.") if plain else type(out).__name__,
         "device_ok": plain and out.device.type == device.torch_device.type,
         "type_ok": plain,
-        "strides": list(out.stride()) if plain else [],
+        "strides": list(_STRIDE(out)) if plain else [],
         "inputs_unchanged": _unchanged(inputs, views),
     }
     row["delivered"] = deliver(out, memory, place)

@@ -40,10 +40,10 @@ def test_where_all_are_well_they_are_swept_once() -> None:
 
 @pytest.mark.parametrize("status", ["context_lost", "worker_lost", "timeout"])
 def test_who_loses_its_process_is_null_and_the_others_are_swept_together(status: str) -> None:
-    """Each alone for one sample first: which of them it was, the process that is lost cannot say."""
+    """Each alone as often first: which of them it was, and at which of its calls, the process that is lost cannot say."""
     bout = Made(b=status)
     assert swept(bout, A, B, C) == ("ok", [[97] * 3, None, [99] * 3])
-    assert bout.asked == [((A, B, C), 3), ((A,), 1), ((B,), 1), ((C,), 1), ((A, C), 3)]
+    assert bout.asked == [((A, B, C), 3), ((A,), 3), ((B,), 3), ((C,), 3), ((A, C), 3)]
 
 
 def test_where_none_is_left_or_one_was_all_the_fault_stays() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,7 @@ from gpusolver.engine.registration import RunRequest
 from gpusolver.engine.run import Run
 from gpusolver.engine.withheld_texts import SHORTEST, Withheld
 from gpusolver.engine.withholding import read_withheld
-from gpusolver.events.model import HeadToHead, Profiled
+from gpusolver.events.model import Event, HeadToHead, Profiled, RunRegistered
 from gpusolver.events.reader import LedgerReader
 from gpusolver.events.writer import LedgerWriter
 from gpusolver.problems.contract import Problem, load
@@ -115,22 +116,62 @@ def test_what_was_measured_is_never_excused(public: Path, tmp_path: Path) -> Non
     assert found.exit_code == 1 and f"samples {samples}" in found.output
 
 
-def test_an_interval_that_its_samples_do_not_give_is_found_without_the_texts(public: Path, tmp_path: Path) -> None:
+def compared(event: Event, comparison: str) -> bool:
+    return isinstance(event, HeadToHead) and event.comparison == comparison
+
+
+def longer(event: Event) -> Event:
+    assert isinstance(event, HeadToHead) and event.interval is not None
+    return replace(event, interval=replace(event.interval, median=3 * event.interval.median))
+
+
+def easier(event: Event) -> Event:
+    assert isinstance(event, RunRegistered)
+    wide = {name: replace(each, rel_l2=0.5) for name, each in event.problems[0].limits.items()}
+    return replace(event, problems=(replace(event.problems[0], limits=wide),))
+
+
+FORGED: dict[str, tuple[Callable[[Event], bool], Callable[[Event], Event], str]] = {
+    "an interval": (lambda e: compared(e, "versus:eager_fp32"), longer, "interval: expected versus:eager_fp32"),
+    "the winner": (
+        lambda e: compared(e, "versus:eager_fp32"),
+        lambda e: replace(e, right=LISTED),
+        "versus:eager_fp32 right",
+    ),
+    "the eager form": (
+        lambda e: compared(e, "versus:eager_fp32"),
+        lambda e: replace(e, left=LISTED),
+        "the problem's eager.py",
+    ),
+    "the start": (lambda e: compared(e, "kernel_part"), lambda e: replace(e, left=LISTED), "kernel_part left"),
+    "limits": (lambda e: isinstance(e, RunRegistered), easier, "limits of theirs"),
+}
+LISTED = "ab" * 32
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_what_needs_no_text_is_checked_without_the_texts(public: Path, tmp_path: Path, what: str) -> None:
+    """The forger has put the digest that he needs on the list as well."""
+    chosen, forge, said = FORGED[what]
     with LedgerReader(public) as reader:
         left = [(reader.artifact(row.digest), row.media_type) for row in reader.artifact_rows()]
         rows = list(reader.recorded())
-    at = next(
-        i
-        for i, row in enumerate(rows)
-        if isinstance(row.event, HeadToHead) and row.event.comparison == "versus:eager_fp32"
-    )
-    event = rows[at].event
-    assert isinstance(event, HeadToHead) and event.interval is not None
-    better = replace(event, interval=replace(event.interval, median=3 * event.interval.median))
-    rows[at] = rows[at]._replace(event=better)
+    at = next(i for i, row in enumerate(rows) if chosen(row.event))
+    rows[at] = rows[at]._replace(event=forge(rows[at].event))
     forged = rewritten(tmp_path / "f.db", rows, left)
-    found = checked(forged, "--withheld", beside(forged, read_withheld(listed(public))))
-    assert found.exit_code == 1 and "interval: expected versus:eager_fp32" in found.output
+    told = read_withheld(listed(public))
+    found = checked(forged, "--withheld", beside(forged, replace(told, texts={**told.texts, LISTED: ()})))
+    assert found.exit_code == 1 and said in found.output, found.output
+
+
+def test_a_list_of_files_that_nothing_was_imported_from_is_refused(public: Path, tmp_path: Path) -> None:
+    """Else every source of any ledger could be left out, and nobody could make it whole."""
+    told = read_withheld(listed(public))
+    for originals in ({}, {LISTED: "theirs"}, {**told.originals, LISTED: "theirs"}):
+        other = tmp_path / "other.json"
+        other.write_bytes(msgspec.json.encode(replace(told, originals=originals)))
+        found = checked(public, "--withheld", other)
+        assert found.exit_code == 2 and "expected imported files of this ledger" in found.output
 
 
 def rewritten(path: Path, rows: list, left: list[tuple[bytes, str]]) -> Path:  # type: ignore[type-arg]
@@ -174,6 +215,14 @@ def test_without_the_original_or_with_an_altered_list_nothing_is_written(
     said = call("restore", public, "--list", listed(public), "--from", whole, "-o", tmp_path / "w.db")
     assert said.exit_code == 1 and f"text {name}: expected its digest" in said.output
     assert not (tmp_path / "w.db").exists()
+
+
+def test_what_a_killed_command_left_is_no_hindrance(whole: Path, tmp_path: Path) -> None:
+    """It lies under a name of its own, beside the one that was asked for."""
+    for name in ("p.db.part", "p.withheld.json.part"):
+        (tmp_path / name).write_bytes(b"half")
+    assert call("withhold", whole / "l.db", "-o", tmp_path / "p.db").exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.db", "p.withheld.json"]
 
 
 def test_nothing_is_written_over(whole: Path, public: Path) -> None:
