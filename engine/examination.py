@@ -129,8 +129,10 @@ class Examination:
                     )
 
     def _registration(self, run: str) -> tuple[ExaminationRegistered, Draft]:
-        """The registration, and a draft that keeps every source it names."""
+        """The registration, and a draft that keeps every source and every problem's file that it names."""
         request, draft = self._request, Draft()
+        for subject in request.subjects:
+            draft.keep_files(subject.problem.files)
         subjects = tuple(
             SubjectDeclared(
                 name=subject.name,

@@ -191,9 +191,8 @@ class Bench:
         if paid.counters is not None and paid.answers(metrics):
             return draft.keep(paid.counters)
         seen = self.executor.count(self.question("count", source, attempt), text, metrics)
-        last = (
-            attempt >= INTERRUPTIONS_ALLOWED
-        )  # another interruption would end the cell, which may be what the source wants
+        # Another interruption would end the cell, which may be what the source wants.
+        last = attempt >= INTERRUPTIONS_ALLOWED
         if last and seen.status in FAULTS:
             raise Uncounted(seen.status)
         if seen.status != "ok" and seen.status not in NO_COUNTERS:

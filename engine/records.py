@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..events.artifacts import digest
 from ..events.model import Event, GeneratorAsked
 from .executor import Observation
@@ -27,6 +29,11 @@ class Draft:
         """Digest of a kernel's source."""
         return self.keep(text.encode(), SOURCE)
 
+    def keep_files(self, files: Mapping[str, bytes]) -> None:
+        """The files of a problem, by path."""
+        for path, content in files.items():
+            self.keep(content, media_of(path))
+
     def keep_role(self, observation: Observation, role: str) -> str | None:
         """Digest of an observation's artifact, None where it has none; what it refers to is kept along."""
         for media_type, blob in observation.blobs:
@@ -47,3 +54,8 @@ class Draft:
                 named = [name for each in event.exchanges for name in (each.prompt, each.answer) if name is not None]
                 kept.artifacts |= {name: self.artifacts[name] for name in (*named, *event.artifacts)}
         return kept
+
+
+def media_of(path: str) -> str:
+    """Media type of a problem's file."""
+    return SOURCE if path.endswith(".py") else "text/plain"

@@ -28,6 +28,8 @@ SPARES, CORES_A_SPARE = 5, 3
 """At most so many stand by, and no more than there are cores for: each takes one or two while it warms up. Five, so that where candidates come
 in pairs it is not always the same of the two that waits for new ones."""
 
+ALONE_S = 60.0
+"""What one source of a sweep may take alone, where some end their process: all of them together have a few minutes."""
 LOST = ("timeout", "worker_lost")
 DEADLY = (*LOST, "context_lost")
 Row = dict[str, Any]
@@ -211,7 +213,8 @@ class Bout:
         seen = self._swept(subject, purpose, sources, count, limit_s)
         if seen.status not in DEADLY or len(sources) < 2:
             return seen
-        fit = [self._swept(subject, purpose, (one,), count, limit_s).status not in DEADLY for one in sources]
+        alone_s = min(limit_s, max(ALONE_S, limit_s / len(sources)))
+        fit = [self._swept(subject, purpose, (one,), count, alone_s).status not in DEADLY for one in sources]
         left = tuple(one for one, well in zip(sources, fit, strict=True) if well)
         if not left or all(fit):
             return seen

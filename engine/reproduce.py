@@ -12,6 +12,7 @@ from ..events.model import Origin
 from ..events.reader import LedgerReader
 from ..events.writer import LedgerWriter
 from ..problems.contract import Problem, declared, load
+from ..problems.imported import restored
 from ..projections.examination import fold
 from ..projections.reproduction import KINDS, Compared, statements
 from .examination import ExaminationRequest
@@ -26,7 +27,7 @@ def reproduction(
 ) -> ExaminationRequest:
     """The examination that asks again what `first` states (as it was at `origin`, where given).
 
-    BadInput where it states nothing, or its problems are not those installed here.
+    BadInput where it states nothing, or its packaged problems are not those installed here.
     """
     origin = origin or _now(first)
     told = takewhile(lambda row: row.seq <= origin.events, first.recorded())
@@ -93,7 +94,11 @@ def _named(pair: Compared, source: str) -> str:
 
 
 def _installed(first: LedgerReader, pair: Compared) -> Problem:
-    """The problem as installed here: its reference and its inputs are what the kernels are gated on, so it must be the registered one."""
+    """The problem as installed here, or of an imported one as the ledger holds it: its reference and its inputs are what the kernels are gated on, so it
+    must be the registered one.
+    """
+    if isinstance(pair.problem.files, dict):
+        return restored(pair.problem, first.artifact)
     problem = load(pair.problem.name)
     here = replace(declared(problem, "flags"), prescriptions=())
     if here != pair.problem:

@@ -20,7 +20,7 @@ from .finals import Finals
 from .generators.chain import Chain
 from .loop import CellLoop
 from .measuring import Bench
-from .records import SOURCE
+from .records import media_of
 from .registration import RunRequest, code_digests, register, table_of
 from .sharing import Sharing
 
@@ -49,7 +49,9 @@ class Run:
         registration = register(self._run, request, self._executor, experience)
         self._executor.check(registration)
         # Together, so that a resumed run has the very table and the very problems that were chosen.
-        files = [(content, _media(path)) for each in request.imported.values() for path, content in each.files.items()]
+        files = [
+            (content, media_of(path)) for each in request.imported.values() for path, content in each.files.items()
+        ]
         self._append(registration, *table, files=files)
         return self._play()
 
@@ -165,10 +167,6 @@ class Run:
 
     def _say(self, text: str) -> None:
         self._watch(self._done, self._total, text)
-
-
-def _media(path: str) -> str:
-    return SOURCE if path.endswith(".py") else "text/plain"
 
 
 def _brief(value: object) -> str:

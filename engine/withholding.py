@@ -19,9 +19,9 @@ from ..events.model import Event, ExaminationRegistered, RunRegistered
 from ..events.reader import LedgerReader
 from ..events.rows import Recorded
 from ..events.writer import Batch, LedgerWriter
+from .records import SOURCE
 from .withheld_texts import FORMAT, SHORTEST, Withheld, described, lines_of, made_again
 
-SOURCE = "text/x-python"
 Artifact = tuple[bytes, str]
 Holds = Callable[[bytes], bool]
 

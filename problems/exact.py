@@ -39,11 +39,12 @@ class Exact:
             answer = call()
         if not answer.is_cuda or "convolution" not in traffic.names or traffic.names & RECURRENT:
             return answer
-        by_cudnn = _seconds(call)
-        if by_cudnn >= LONG_S:
-            with contextlib.suppress(RuntimeError), _cudnn(False):  # theirs may need memory that there is not
-                call()
-                self.apart = _seconds(call) < by_cudnn
+        with contextlib.suppress(torch.OutOfMemoryError):  # of a second answer, or of what theirs write beside it
+            by_cudnn = _seconds(call)
+            if by_cudnn >= LONG_S:
+                with _cudnn(False):
+                    call()
+                    self.apart = _seconds(call) < by_cudnn
         return answer
 
 

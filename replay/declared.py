@@ -39,11 +39,16 @@ def files_of(problem: ProblemDeclared) -> dict[str, str]:
     return {} if isinstance(problem.files, UnsetType) else problem.files
 
 
-def check_files(seq: int, problems: Iterable[ProblemDeclared], shelf: Shelf, findings: Findings) -> None:
-    """Every imported problem's digest against its files (FORMAT.md 4). Files that are not there are reported as missing artifacts."""
+def check_files(seq: int, problems: Iterable[ProblemDeclared], shelf: Shelf, findings: Findings) -> set[str]:
+    """Every imported problem's digest against its files (FORMAT.md 4). Files that are not there are reported as missing artifacts.
+
+    Returns the digests of the files that the problems were imported from.
+    """
+    originals: set[str] = set()
     for problem in problems:
         if isinstance(problem.files, UnsetType):
             continue
+        originals |= {digest for path, digest in problem.files.items() if path == "original.py"}
         named = sorted(problem.files)
         if not set(DUE) <= set(named) or not all(_plain(path) for path in named):
             findings.add(
@@ -55,6 +60,7 @@ def check_files(seq: int, problems: Iterable[ProblemDeclared], shelf: Shelf, fin
         if all(digest in shelf for digest in problem.files.values()):
             found = _digest({path: shelf.raw(digest) for path, digest in problem.files.items()})
             findings.expect(seq, "registration", found, problem.digest, f"digest of the files of {problem.name}")
+    return originals
 
 
 def _check_stated(seq: int, problem: ProblemDeclared, text: bytes, findings: Findings) -> None:

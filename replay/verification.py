@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 from msgspec import UnsetType
 
-from ..events.model import DeviceCalibrated, GeneratorAsked, ProblemDeclared, RunRegistered
+from ..events.model import DeviceCalibrated, GeneratorAsked, RunRegistered
 from .cells import Ended, walk
 from .declared import check_files, files_of, problems_of
 from .exam_checks import Examiner
@@ -101,7 +100,7 @@ class Verification:
             return RunView(run.run, "", None, 0, None, (), (), {}, ())
         registered = run.registered[1]
         self.kept.learns |= not isinstance(registered.experience, UnsetType)
-        self._imported(run.registered[0], registered.problems)
+        self.kept.originals |= check_files(run.registered[0], registered.problems, self._shelf, self._findings)
         clock = self._measured.check(run, registered) if self._deep else None
         ended, rules, rounds, ends = self._cells(run, registered, clock)
         finals = self._finals(run, registered, ended) if self._deep else None
@@ -120,7 +119,7 @@ class Verification:
         if self._deep and exam.registered is not None:
             seq, registered = exam.registered
             check_sources(seq, registered, self._shelf, self._findings)
-            self._imported(seq, tuple(problems_of(registered)))
+            self.kept.originals |= check_files(seq, problems_of(registered), self._shelf, self._findings)
             clock = self._measured.check_examination(exam, registered.statistics)
             if exam.device is not None:
                 device = exam.device[1]
@@ -130,11 +129,6 @@ class Verification:
                 self.kept.notes.append(_STAND_IN.format(exam.run))
         self._note_examination(exam, fold)
         return fold.view()
-
-    def _imported(self, seq: int, problems: Sequence[ProblemDeclared]) -> None:
-        """Check the files of problems that have some."""
-        check_files(seq, problems, self._shelf, self._findings)
-        self.kept.originals |= {digest for each in problems if (digest := files_of(each).get("original.py"))}
 
     def _unread(self) -> str:
         return "" if self._has_origin else ", which was not read (--origin FILE)"

@@ -63,9 +63,9 @@ def excuse(findings: tuple[Finding, ...], withheld: Withheld) -> tuple[tuple[Fin
     left = tuple(finding for finding in findings if not _excused(finding, withheld))
     places = len(findings) - len(left)
     return left, (
-        f"{len(withheld.digests)} texts are withheld, by the list that was given: what rests on them is not checked ({places} places: that they are "
-        "there, precision and strict twins of compared sources, which comparisons were due, what a rewriting gave, digests of problems); whoever has the imported files makes the ledger whole "
-        "with gpusolver restore"
+        f"{len(withheld.digests)} texts are withheld, by the list that was given: what rests on them is not checked ({places} places: that "
+        "they are there, precision and strict twins of compared sources, which comparisons were due, what a rewriting gave, digests of "
+        "problems); whoever has the imported files makes the ledger whole with gpusolver restore"
     )
 
 

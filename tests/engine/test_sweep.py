@@ -18,11 +18,13 @@ class Made(Bout):
 
     def __init__(self, **deadly: str) -> None:
         self.deadly, self.asked = deadly, list[tuple[tuple[str, ...], int]]()
+        self.limits = list[float]()
 
     def _swept(
         self, subject: Subject, purpose: str, sources: tuple[str, ...], count: int, limit_s: float
     ) -> Observation:
         self.asked.append((sources, count))
+        self.limits.append(limit_s)
         status = next((self.deadly[one] for one in sources if one in self.deadly), "ok")
         samples = [[ord(one)] * count for one in sources]
         return Observation(status=status, artifacts={"sweep": msgspec.json.encode({"samples": samples, "unit": "ns"})})
@@ -54,3 +56,11 @@ def test_where_none_is_left_or_one_was_all_the_fault_stays() -> None:
 def test_a_fault_of_the_machine_is_nobodys() -> None:
     bout = Made(a="request_failed")
     assert swept(bout, A, B)[0] == "request_failed" and bout.asked == [((A, B), 3)]
+
+
+@pytest.mark.parametrize(("limit_s", "alone_s"), [(300.0, 100.0), (120.0, 60.0), (20.0, 20.0)])
+def test_however_many_hang_a_sweep_ends(limit_s: float, alone_s: float) -> None:
+    """Alone each has its share of the time, a minute at least, and never more than all had together."""
+    bout = Made(b="timeout")
+    bout.sweep(SUBJECT, "sweep", (A, B, C), 3, limit_s)
+    assert bout.limits == [limit_s, alone_s, alone_s, alone_s, limit_s]

@@ -8,10 +8,20 @@ from pathlib import Path
 from statistics import median
 
 import msgspec
+from msgspec.structs import replace
 
 from gpusolver.engine.rules import rules
-from gpusolver.events.model import DeviceCalibrated, HeadToHead, KernelGated, Profiled, RunRegistered, RunStopped
+from gpusolver.events.model import (
+    DeviceCalibrated,
+    HeadToHead,
+    KernelGated,
+    Profiled,
+    RunRegistered,
+    RunStopped,
+    SourcesSwept,
+)
 from gpusolver.events.reader import LedgerReader
+from gpusolver.events.writer import LedgerWriter
 from gpusolver.projections.matcher import answers
 from gpusolver.replay.verify import verify
 from gpusolver.replay.withheld import read_list
@@ -117,3 +127,24 @@ def test_the_best_of_what_pytorch_offers_beside() -> None:
     ):
         found = over_eager(contract, name)
         assert (round(mean(found), 2), round(median(found), 2)) == (geometric, middle)
+
+
+def test_a_candidate_that_no_sweep_chose_is_found_without_the_texts(tmp_path: Path) -> None:
+    """By digests alone: the first sweep is said to have had another source in the chosen place, which the forger puts on the list."""
+    told = read_list(LIST)
+    with LedgerReader(LEDGER) as ledger:
+        left = [(ledger.artifact(row.digest), row.media_type) for row in ledger.artifact_rows()]
+        rows = list(ledger.recorded())
+    at = next(i for i, row in enumerate(rows) if isinstance(row.event, SourcesSwept))
+    event = rows[at].event
+    assert isinstance(event, SourcesSwept) and event.chosen is not None
+    swept = list(event.sources)
+    swept[event.chosen] = "ab" * 32
+    rows[at] = rows[at]._replace(event=replace(event, sources=tuple(swept)))
+    with LedgerWriter(tmp_path / "f.db") as writer:
+        writer.append_many([], left)
+        writer.append_many([(row.stream, row.version - 1, [row.event]) for row in rows])
+    with LedgerReader(tmp_path / "f.db") as forged:
+        head = forged.head()[1]
+    report = verify(tmp_path / "f.db", True, withheld=replace(told, head=head, digests=told.digests | {"ab" * 32}))
+    assert "generated source" in {finding.kind for finding in report.findings}

@@ -8,9 +8,12 @@ import msgspec
 import pytest
 
 from gpusolver.engine import run as run_module
+from gpusolver.engine.examination import Examination
 from gpusolver.engine.registration import RunRequest
+from gpusolver.engine.reproduce import reproduction
 from gpusolver.engine.run import Run
-from gpusolver.events.errors import BadInput
+from gpusolver.engine.withholding import withhold
+from gpusolver.events.errors import BadInput, UnreadableLedger
 from gpusolver.events.model import Limits, ProblemDeclared, RunRegistered
 from gpusolver.events.reader import LedgerReader
 from gpusolver.events.writer import LedgerWriter
@@ -19,6 +22,7 @@ from gpusolver.problems.imported import materialised, restored
 from gpusolver.replay.verify import verify
 
 from ..engine.support import FakeExecutor, ignore
+from ..engine.test_reproduce import later
 
 NAME = "theirs"
 
@@ -130,3 +134,21 @@ def test_limits_and_counts_that_the_problem_s_own_file_does_not_state_are_found(
     forge(tmp_path / "l.db", msgspec.structs.replace(problem, **{field: forged}), monkeypatch)
     found = verify(tmp_path / "l.db", deep=False).findings
     assert any(f.kind == "registration" and f.expected.startswith(f"{field} of {NAME} ") for f in found)
+
+
+def test_an_imported_problem_is_reproduced_from_the_ledger_alone(tmp_path: Path, problem: Problem) -> None:
+    """No file of the user's, and nothing installed, has this name; the new ledger holds the problem too."""
+    play(tmp_path / "l.db", problem)
+    with LedgerReader(tmp_path / "l.db") as first, LedgerWriter(tmp_path / "again.db") as ledger:
+        asked = reproduction(first, 5)
+        view = Examination(ledger, FakeExecutor(later), asked, ignore).play()
+    assert {answer.answer for answer in view.reproduced} == {"confirmed"} and len(view.reproduced) > 3
+    report = verify(tmp_path / "again.db", deep=True, origin=tmp_path / "l.db")
+    assert report.findings == () and not any("named by no event" in note for note in report.notes)
+
+
+def test_without_its_texts_it_is_not_reproduced(tmp_path: Path, problem: Problem) -> None:
+    play(tmp_path / "l.db", materialised(NAME, {**problem.files, "original.py": problem.files["start.py"]}))
+    withhold(tmp_path / "l.db", tmp_path / "public.db")
+    with LedgerReader(tmp_path / "public.db") as first, pytest.raises(UnreadableLedger, match="no artifact"):
+        reproduction(first, 5)
