@@ -154,7 +154,7 @@ WRONG = {
     "another_device_once": ("KEPT.append(x); return torch.softmax(x.to('meta' if len(KEPT) == 1 else 'cpu'), -1)", "wrong_type", "not on the device"),
     "strides_of_columns": ("return torch.softmax(x, -1).t().contiguous().t()", "wrong_type", "expected strides"),
     "strides_with_gaps": ("return torch.softmax(x, -1).repeat_interleave(2, -1)[:, ::2]", "wrong_type", "expected strides"),
-    "strides_untold": ("torch.Tensor.stride = torch.Tensor.is_contiguous = lambda *a, **k: True; return torch.softmax(x.t().contiguous(), 0).t()", "wrong_type", "expected strides"),
+    "strides_untold": ("torch.Tensor.stride, torch.Tensor.is_contiguous = (lambda t: (t.shape[-1], 1)), (lambda t, **_: True); return torch.softmax(x.t().contiguous(), 0).t()", "wrong_type", "expected strides"),
     "negated_later": ("return torch._neg_view(-torch.softmax(x, -1))", "wrong_type", "not a plain tensor"),
     "sparse": ("return torch.softmax(x, -1).to_sparse()", "wrong_type", "not a plain tensor"),
     "its_input": ("return x", "wrong_result", "rel_l2"),
