@@ -10,13 +10,13 @@ from queue import SimpleQueue
 
 import click
 
-from ..events.errors import BadInput
+from ..events.errors import BadInput, ToolFailed
 from ..problems.contract import Problem
 from ..problems.imported import HIDDEN, find, import_file
 from ..problems.probing import CPU, Budget, Prober, on_card
 from .devices import card_memory, measures
 
-Answer = Problem | BadInput
+Answer = Problem | BadInput | ToolFailed
 _ABREAST = 3
 """Files asked at a time: most of the time a context is being made. Two of the largest still fit a card's memory."""
 
@@ -24,7 +24,8 @@ _ABREAST = 3
 def imported(targets: tuple[str, ...], clone: pathlib.Path | None, device: str) -> dict[str, Problem]:
     """The problems of the files that are named, each probed where it will be measured.
 
-    BadInput for a file that cannot be one, where a word names it alone; out of a whole level it is left out and said.
+    BadInput for a file that cannot be one, ToolFailed where its process ended, where a word names it alone; out of a whole level it is
+    left out and said.
     """
     named = tuple(dict.fromkeys(path for word in targets for path in find(word, clone)))
     if not named:
@@ -38,7 +39,7 @@ def imported(targets: tuple[str, ...], clone: pathlib.Path | None, device: str) 
     alone = {path for word in targets if len(files := find(word, clone)) == 1 for path in files}
     found: dict[str, Problem] = {}
     for path, problem in _asked(named, where, budget):
-        if isinstance(problem, BadInput):
+        if not isinstance(problem, Problem):
             if path in alone:
                 raise problem
             click.echo(f"left out {problem}", err=True)
@@ -65,17 +66,17 @@ def _asked(paths: tuple[pathlib.Path, ...], where: str, budget: Budget) -> Itera
             prober = free.get()
             try:
                 return import_file(path, prober, budget)
-            except BadInput as error:
+            except (BadInput, ToolFailed) as error:  # one file's fault, or its process's end, is not the next one's
                 return error
             finally:
                 free.put(prober)
 
         failed: list[pathlib.Path] = []
         for path, answer in zip(paths, pool.map(ask, paths), strict=True):
-            if isinstance(answer, BadInput):
-                failed.append(path)
-            else:
+            if isinstance(answer, Problem):
                 yield path, answer
+            else:
+                failed.append(path)
         yield from ((path, ask(path)) for path in failed)
 
 

@@ -219,10 +219,15 @@ def fit_output(out: Any) -> None:
         raise BadInput(f"expected an answer in float32 or whole numbers, found {out.dtype}")
 
 
+def of_those(which: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """The elements where `which` is true, in one dimension: places in more would take eight bytes of each, several times the answer."""
+    return value.flatten() if bool(which.all()) else value.flatten()[which.flatten()]
+
+
 def _errors(out: torch.Tensor, expected: torch.Tensor) -> Errors:
     """Relative L2 error and largest error over the RMS, over the elements that are finite in both; 0 where the answer is 0."""
-    fine = torch.isfinite(expected) & torch.isfinite(out.double())
-    off, kept = (out.double() - expected)[fine], expected[fine]
+    fine = torch.isfinite(expected) & torch.isfinite(out)
+    off, kept = of_those(fine, out.double() - expected), of_those(fine, expected)
     norm = float(kept.norm())
     if norm == 0.0 or off.numel() == 0:
         return 0.0, 0.0
@@ -231,13 +236,13 @@ def _errors(out: torch.Tensor, expected: torch.Tensor) -> Errors:
 
 def _spread(expected: torch.Tensor) -> float:
     """Standard deviation over RMS: the relative error of an answer that is the mean everywhere. 0 of a single number."""
-    kept = expected[torch.isfinite(expected)].double()
+    kept = of_those(torch.isfinite(expected), expected).double()
     rms = float(kept.square().mean().sqrt())
     return float(kept.std(correction=0)) / rms if kept.numel() > 1 and rms > 0 else 0.0
 
 
 def _peak(expected: torch.Tensor) -> float:
-    kept = expected[torch.isfinite(expected)]
+    kept = of_those(torch.isfinite(expected), expected)
     rms = float(kept.square().mean().sqrt())
     return float(kept.abs().max()) / rms if rms > 0 else 1.0
 

@@ -20,7 +20,7 @@ from functools import cache
 import msgspec
 from msgspec import UnsetType
 
-from ..events.errors import BadInput
+from ..events.errors import BadInput, ToolFailed
 from ..events.model import ProblemDeclared
 from .contract import WITHOUT_PRODUCTS, Problem, load_folder
 from .probing import Answer, Budget, Form, Prober
@@ -74,7 +74,7 @@ def name_of(path: pathlib.Path) -> str:
 
 
 def import_file(path: pathlib.Path, prober: Prober, budget: Budget) -> Problem:
-    """The problem of one file. BadInput names the file and what is wrong with it."""
+    """The problem of one file. BadInput names the file and what is wrong with it; ToolFailed, that its process ended."""
     try:
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text)
@@ -86,8 +86,8 @@ def import_file(path: pathlib.Path, prober: Prober, budget: Budget) -> Problem:
         raise BadInput(f"{path}: gpusolver puts {', '.join(clash)} into the file; rename what has these names there")
     try:
         answer = prober.probe(text, form, budget)
-    except BadInput as error:
-        raise BadInput(f"{path}: {error}") from None
+    except (BadInput, ToolFailed) as error:
+        raise type(error)(f"{path}: {error}") from None
     return materialised(name_of(path), _files(path, text, answer))
 
 

@@ -21,7 +21,7 @@ import torch
 from ..events.errors import BadInput
 from . import function_source, module_source
 from .exact import quick
-from .gauging import drawn_by, fit_output, handed_back, measured
+from .gauging import drawn_by, fit_output, handed_back, measured, of_those
 from .limits import stated
 from .loaded import loaded, told
 from .module_source import ModuleCall
@@ -82,9 +82,10 @@ def _alike(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Whether two answers in float64 are one: libraries add in another order from call to call, which shows in the last digits."""
     fine = torch.isfinite(first)
     # Infinities and no numbers stand where they stood: only what is finite has last digits.
-    if not torch.equal(first[~fine].nan_to_num(), second[~fine].nan_to_num()):
+    if not torch.equal(of_those(~fine, first).nan_to_num(), of_those(~fine, second).nan_to_num()):
         return False
-    kept, off = first[fine].double(), (second[fine].double() - first[fine].double())
+    kept = of_those(fine, first).double()
+    off = of_those(fine, second).double() - kept
     return bool(off.norm() <= _LAST_DIGITS * kept.norm())
 
 
@@ -155,6 +156,8 @@ def answer_file(asked_path: str, answer_path: str) -> None:
         content: Any = answer(msgspec.json.decode(pathlib.Path(asked_path).read_bytes(), type=Asked))
     except BadInput as error:
         content = {"refused": str(error)}
+    except torch.OutOfMemoryError as error:  # of a check: what the file's own calls raise is told where they are made
+        content = {"refused": f"expected a call and its check in float64 to fit the device, found {str(error)[:300]}"}
     pathlib.Path(answer_path).write_bytes(msgspec.json.encode(content))
 
 

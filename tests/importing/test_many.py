@@ -66,6 +66,66 @@ def test_a_file_that_hangs_or_speaks_for_the_process_spoils_no_other() -> None:
 
 
 @pytest.mark.torch_cpu
+def test_a_file_that_ends_its_process_is_left_out_of_its_level_and_an_error_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clone = level(tmp_path, _1_Good=modules.CHAIN, _2_Ends=SPEAKS, _3_Good=modules.IN_EVAL)
+    found = imported(("kernelbench:level1",), clone, "cpu")
+    assert list(found) == ["kernelbench.level1.1_Good", "kernelbench.level1.3_Good"]
+    assert "left out" in (said := capsys.readouterr().err) and "2_Ends.py" in said
+    with pytest.raises(ToolFailed, match=r"2_Ends\.py: .*without an answer"):
+        imported(("kernelbench:level1/2",), clone, "cpu")
+
+
+@pytest.mark.torch_cpu
+def test_a_check_that_finds_no_memory_is_told_as_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a level leaves the file out, or asks it again when no other is beside it."""
+    import json
+
+    import msgspec
+    import torch
+
+    from gpusolver.problems import probe
+    from gpusolver.problems.probing import Asked
+
+    def full(asked: Asked) -> None:
+        raise torch.OutOfMemoryError("Tried to allocate 14.00 GiB")
+
+    monkeypatch.setattr(probe, "answer", full)
+    question, reply = tmp_path / "asked", tmp_path / "answer"
+    question.write_bytes(msgspec.json.encode(Asked(text="", form="module", device="cpu", budget=CPU)))
+    probe.answer_file(str(question), str(reply))
+    assert "14.00 GiB" in json.loads(reply.read_bytes())["refused"]
+
+
+@pytest.mark.torch_cpu
+def test_what_is_kept_of_an_answer_takes_no_copy_where_all_is_kept_and_no_places_where_not() -> None:
+    """Places in four dimensions take 32 bytes of each element that is kept; in one, eight."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    from gpusolver.problems.gauging import of_those
+
+    class Largest(TorchDispatchMode):  # type: ignore[misc]
+        seen = 0
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            out = function(*args, **(kwargs or {}))
+            if isinstance(out, torch.Tensor):
+                self.seen = max(self.seen, out.untyped_storage().nbytes())
+            return out
+
+    value = torch.arange(2.0**16, dtype=torch.float64).view(16, 16, 16, 16)
+    every = torch.ones_like(value, dtype=torch.bool)
+    assert of_those(every, value).data_ptr() == value.data_ptr()
+    some = value > 7
+    with Largest() as largest:
+        kept = of_those(some, value)
+    assert kept.tolist() == [float(n) for n in range(8, 2**16)]
+    assert largest.seen <= 8 * 2**16
+
+
+@pytest.mark.torch_cpu
 def test_last_digits_are_no_dropout_and_a_dropout_is_none_of_them() -> None:
     import torch
 
