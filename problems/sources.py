@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Literal
+from typing import Literal, get_args
 
 from ..events.errors import BadInput
 
-Precision = Literal["ieee", "tf32"]
-PRECISION_LINES = {f'PRECISION = "{value}"': value for value in ("ieee", "tf32")}
+Precision = Literal["ieee", "tf32", "tf32x3"]
+PRECISION_LINES: dict[str, Precision] = {f'PRECISION = "{value}"': value for value in get_args(Precision)}
 CONFIG_START = "CONFIG = "
 
 
@@ -16,13 +16,14 @@ def with_precision(source: str, precision: Precision) -> str:
     """The same text with its one precision line set; raises BadInput unless there is exactly one."""
     lines = source.split("\n")
     found = [i for i, line in enumerate(lines) if line in PRECISION_LINES]
-    lines[_only(found, 'PRECISION = "ieee"` or `PRECISION = "tf32"')] = f'PRECISION = "{precision}"'
+    lines[_only(found, "` or `".join(PRECISION_LINES))] = f'PRECISION = "{precision}"'
     return "\n".join(lines)
 
 
 def precision_of(source: str) -> Precision:
     """What the source's one precision line states; raises BadInput unless there is exactly one."""
-    return "ieee" if strict_twin(source) == source else "tf32"
+    strict_twin(source)
+    return next(PRECISION_LINES[line] for line in source.split("\n") if line in PRECISION_LINES)
 
 
 def strict_twin(source: str) -> str:

@@ -10,6 +10,9 @@ import msgspec
 
 from ..events.model import Chip, Value
 
+SPLIT_PRODUCTS = 3
+"""TF32 products that a float32 product is split into where it is to be as exact (tf32x3): high times high, and each high times the other's low part."""
+
 
 class Row(Value, frozen=True):
     """A row of chips.toml: the chip, and the device names (without the maker's prefix) that the driver gives it."""
@@ -40,7 +43,12 @@ def chip_for(name: str, compute_capability: str) -> Chip:
             return Chip(
                 name=row.name,
                 compute_capability=compute_capability,
-                peaks_tflops=row.peaks_tflops,
+                peaks_tflops=row.peaks_tflops | split_peak(row.peaks_tflops),
                 dram_gbps=row.dram_gbps,
             )
     return Chip(name=name, compute_capability=compute_capability, peaks_tflops={}, dram_gbps=0.0)
+
+
+def split_peak(peaks: dict[str, float]) -> dict[str, float]:
+    """The path `tf32x3` in TFLOP/s of float32 products, by a third of `tf32`; empty for a chip without TF32."""
+    return {"tf32x3": peaks["tf32"] / SPLIT_PRODUCTS} if "tf32" in peaks else {}

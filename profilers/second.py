@@ -19,6 +19,7 @@ from .artifacts import (
     Timeline,
     decode,
 )
+from .chips import SPLIT_PRODUCTS
 from .counted import counter_signals, over
 from .intervals import b_times, lower_median
 from .timeline import compiled_signals, energy_signals, timeline_signals, warm_signals
@@ -91,8 +92,9 @@ def _ceiling(
 ) -> dict[str, Number]:
     """Time against the measured ceilings, and the rate against the fastest path that the contract allows."""
     by_path = {"fp32": calibration.gemm_fp32, "tf32": calibration.gemm_tf32, "bf16": calibration.gemm_bf16}
-    rates = (tflops(by_path.get(path)) for path in allowed)
-    top = max((rate for rate in rates if rate is not None), default=None)
+    rates = {path: tflops(found) for path, found in by_path.items()}
+    rates["tf32x3"] = over(rates["tf32"], SPLIT_PRODUCTS)
+    top = max((rate for path in allowed if (rate := rates.get(path)) is not None), default=None)
     if top is None:
         return {}
     by_bytes = over(problem.min_bytes, copy_gbps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .calibration import Calibration
 from .partial import Metrics, Number, at_most, div, largest, less, plus, times
-from .statistic import lower_median
+from .statistic import SPLIT, SPLIT_PRODUCTS, lower_median
 
 STALLS = (
     "barrier",
@@ -40,7 +40,9 @@ _FIVE_PIPES = {
 
 
 def product_rate(calibration: Calibration, path: str) -> float | None:
-    """Measured TFLOP/s of a path."""
+    """Measured TFLOP/s of a path; of float32 products that are split, a third of TF32's."""
+    if path == SPLIT:
+        return div(product_rate(calibration, "tf32"), SPLIT_PRODUCTS)
     found = calibration.product(path)
     return None if found is None else found.flop / lower_median(found.ns) / 1000
 

@@ -10,14 +10,14 @@ from .derive_occupancy import dominant, occupancy
 from .derive_timeline import beside
 from .extras import Extras
 from .partial import Number, div, largest, less, times
-from .statistic import PATHS, lower_median
+from .statistic import lower_median
 
 THROTTLED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 
 
 def second(
     problem: ProblemDeclared,
-    contract: str,
+    allowed: tuple[str, ...],
     calibration: Calibration,
     ceiling: float,
     samples: Samples,
@@ -26,13 +26,13 @@ def second(
     extras: Extras,
     first: dict[str, float],
 ) -> dict[str, Number]:
-    """Every signal that its inputs allow, None for the others; `first`: the first set, `ceiling`: the copy rate in GB/s."""
+    """Every signal that its inputs allow, None for the others; `first`: the first set, `allowed`: the contract's paths, `ceiling`: the copy rate in GB/s."""
     limits = calibration.limits
     if limits is None:
         return {}
     t = lower_median(samples.right()) if samples.blocks else None
     found: dict[str, Number] = {
-        **_ceilings(problem, contract, calibration, ceiling, t, first),
+        **_ceilings(problem, allowed, calibration, ceiling, t, first),
         **_steadiness(samples, t, limits),
         **occupancy(dominant(launches, extras.timeline), limits),
         **counted({} if counters is None else counters.metrics, t, calibration, first),
@@ -45,13 +45,13 @@ def second(
 
 def _ceilings(
     problem: ProblemDeclared,
-    contract: str,
+    allowed: tuple[str, ...],
     calibration: Calibration,
     ceiling: float,
     t: int | None,
     first: dict[str, float],
 ) -> dict[str, Number]:
-    top = times(largest(product_rate(calibration, path) for path in PATHS[contract]), 1000)
+    top = times(largest(product_rate(calibration, path) for path in allowed), 1000)
     by_bytes, by_flops = div(problem.min_bytes, ceiling), div(problem.flops, top)
     bound = None if by_bytes is None or by_flops is None else max(by_bytes, by_flops) / 1000
     return {

@@ -10,7 +10,7 @@ from .extras import NONE, Extras
 from .partial import Metrics, Number
 from .partial import div as _div
 from .shelf import Shelf
-from .statistic import lower_median, peak
+from .statistic import lower_median, paths, peak
 
 BITS = {"float64": 64, "float32": 32, "float16": 16, "bfloat16": 16}
 TENSOR_ACTIVE = (
@@ -56,7 +56,9 @@ def signals(
     first = _present(found)
     if calibration is None:
         return first
-    return first | _present(second(problem, contract, calibration, ceiling, samples, launches, counters, extras, first))
+    return first | _present(
+        second(problem, paths(chip, contract), calibration, ceiling, samples, launches, counters, extras, first)
+    )
 
 
 def _present(found: dict[str, Number]) -> dict[str, float]:

@@ -29,6 +29,7 @@ from .grammar import OF_CELL, OF_EXAM, OF_LEDGER
 from .integrity import SEAL_STREAM, Item, Scanned
 from .registered import check_registered
 from .shelf import Shelf
+from .statistic import SPLIT, SPLIT_PRODUCTS
 
 _RUN_STREAM = re.compile(r"run[1-9][0-9]*\Z")
 _EXAM_STREAM = re.compile(r"exam[1-9][0-9]*\Z")
@@ -211,7 +212,11 @@ def check_calibrations(run: RunEvents, shelf: Shelf, findings: Findings) -> None
 
 
 def check_calibration(seq: int, device: DeviceCalibrated, shelf: Shelf, findings: Findings) -> None:
-    """The copy ceiling of one calibration against its raw times."""
+    """The copy ceiling of one calibration against its raw times, and a stated peak of split products against TF32's."""
+    peaks = device.chip.peaks_tflops
+    if SPLIT in peaks:
+        stated = "tf32" in peaks and peaks[SPLIT] == peaks["tf32"] / SPLIT_PRODUCTS
+        findings.expect(seq, "calibration", True, stated, f"peak of {SPLIT}: a third of tf32")
     with findings.derivation(seq, "calibration"):
         due = copy_gbps(shelf.json(device.calibration, Calibration))
         findings.expect(seq, "calibration", due, device.copy_gbps, "copy_gbps")

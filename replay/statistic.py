@@ -20,7 +20,8 @@ STRADDLES, TOO_FEW = "interval straddles margin", "too few blocks"
 MOST_LOOKS = 16
 Block = tuple[int, int, int, int]
 CREDIT: dict[str, Credit] = {"FASTER": "success", "SLOWER": "failure", "SAME": "failure", "AMBIGUOUS": "neutral"}
-PATHS = {"fp32-strict": ("fp32",), "tf32-allowed": ("fp32", "tf32"), "bf16-allowed": ("fp32", "tf32", "bf16")}
+SPLIT, SPLIT_PRODUCTS = "tf32x3", 3
+PATHS = {"fp32-strict": ("fp32", SPLIT), "tf32-allowed": ("fp32", "tf32"), "bf16-allowed": ("fp32", "tf32", "bf16")}
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -77,6 +78,11 @@ def noise_floor(aa: Interval) -> float:
 def peak(chip: Chip, contract: str) -> float | None:
     """Largest data-sheet peak (TFLOP/s) among the paths that the contract allows; None where the chip has none of them."""
     return max((chip.peaks_tflops[path] for path in PATHS[contract] if path in chip.peaks_tflops), default=None)
+
+
+def paths(chip: Chip, contract: str) -> tuple[str, ...]:
+    """What a contract allows; split products only where the chip is stated to have them, which chips of older ledgers are not."""
+    return tuple(path for path in PATHS[contract] if path != SPLIT or SPLIT in chip.peaks_tflops)
 
 
 def physical_floor(problem: ProblemDeclared, chip: Chip, contract: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-_LINES = ('PRECISION = "ieee"', 'PRECISION = "tf32"')
+_LINES = ('PRECISION = "ieee"', 'PRECISION = "tf32"', 'PRECISION = "tf32x3"')
 
 
 def precision_of(source: str) -> str | None:

@@ -7,6 +7,8 @@ from itertools import product
 
 import msgspec
 
+from ...events.errors import BadInput
+from ...problems.sources import Precision, precision_of
 from .base import Asked, Candidate
 from .triton_rewrite import has_dot, plain_grids, turned, with_dots
 from .triton_source import Knob, Reading, read
@@ -56,33 +58,43 @@ AXES = {
     "fewer_barriers": Axes(warps=(_HALF, 0.25)),
     "wgmma": Axes(tiles=(_TWICE, _FOUR), warps=(_SAME, _TWICE), stages=(None, 3, 4)),
 }
-PRECISION = "enable_tf32"
+PRECISIONS: dict[str, Precision] = {"enable_tf32": "tf32", "split_products": "tf32x3"}
+"""What a dot is computed in by prescription: the first where the contract allows it, the second where it does not."""
 
 
 class TritonGenerator:
-    """Serves the prescriptions of AXES, and TF32 where the contract allows it."""
+    """Serves the prescriptions of AXES, TF32 where the contract allows it, and dots split into three of TF32 where it does not."""
 
     name = "triton"
 
     def serves(self, asked: Asked) -> bool:
         """By the prescription and the contract."""
-        if asked.prescription == PRECISION:
-            return asked.contract != "fp32-strict"
+        if asked.prescription in PRECISIONS:
+            return (asked.contract == "fp32-strict") == (PRECISIONS[asked.prescription] == "tf32x3")
         return asked.prescription in AXES
 
     def propose(self, asked: Asked) -> Candidate | None:
         """The sources of a sweep, cheapest first; None where there is nothing to turn."""
         if not self.serves(asked):
             return None
-        if asked.prescription == PRECISION:
-            return _candidate(asked, [with_dots(asked.source, "tf32")])
+        if asked.prescription in PRECISIONS:
+            return _candidate(asked, [with_dots(asked.source, PRECISIONS[asked.prescription])])
         reading = read(_held(asked.source, asked.contract))
         return None if reading is None else _candidate(asked, variants(reading, AXES[asked.prescription]))
 
 
 def _held(source: str, contract: str) -> str:
-    """Under the strict contract no dot is left to Triton's own choice, which is TF32."""
-    return (with_dots(source, "ieee") or source) if contract == "fp32-strict" else source
+    """Under the strict contract no dot is left to Triton's own choice, which is TF32; one that is split stays so."""
+    if contract != "fp32-strict" or _splits(source):
+        return source
+    return with_dots(source, "ieee") or source
+
+
+def _splits(source: str) -> bool:
+    try:
+        return precision_of(source) == "tf32x3"
+    except BadInput:  # no precision line: the dots alone say it
+        return '"tf32x3"' in source
 
 
 def _candidate(asked: Asked, sources: Sequence[str | None]) -> Candidate | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 import libcst as cst
 import libcst.matchers as m
@@ -193,12 +194,14 @@ class _Dots(cst.CSTTransformer):
             if name == "allow_tf32":
                 stated = True
                 if m.matches(argument.value, m.Name("True") | m.Name("False")):
-                    argument = argument.with_changes(value=cst.Name(str(self._precision == "tf32")))
+                    changed: dict[str, cst.CSTNode] = {"value": cst.Name(str(self._precision == "tf32"))}
+                    if self._precision == "tf32x3":  # which that keyword cannot say
+                        changed = {"keyword": cst.Name("input_precision"), "value": said}
+                    argument = argument.with_changes(**changed)
             elif name == "input_precision" or (not name and place == 3):
                 stated = True
-                plain = isinstance(argument.value, cst.SimpleString) and argument.value.evaluated_value in (
-                    "ieee",
-                    "tf32",
+                plain = isinstance(argument.value, cst.SimpleString) and argument.value.evaluated_value in get_args(
+                    Precision
                 )
                 argument = argument.with_changes(value=said) if plain else argument
             arguments.append(argument)

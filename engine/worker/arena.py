@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import os
 import pathlib
+import resource
 import tempfile
 from collections.abc import Sequence
 from typing import Any
@@ -63,9 +64,21 @@ def create(on_gpu: bool, size: int) -> Memory:
         arena = Arena(kind="cuda", key=ctypes.string_at(handle.getPtr(), _HANDLE_BYTES).hex(), size=size)
         return Memory(arena, _wrapped(int(pointer), size))
     descriptor, path = tempfile.mkstemp(prefix="arena-", dir=os.environ.get("GPUSOLVER_WORKER_FOLDER"))
-    os.ftruncate(descriptor, size)
-    os.close(descriptor)
+    try:
+        _lengthen(descriptor, size)
+    finally:
+        os.close(descriptor)
     return _mapped(Arena(kind="file", key=path, size=size))
+
+
+def _lengthen(descriptor: int, size: int) -> None:
+    """What bounds a file that a candidate writes (the soft limit of every worker) is no bound of inputs."""
+    soft, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    try:
+        os.ftruncate(descriptor, size)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, most))
 
 
 def open_arena(arena: Arena) -> Memory:

@@ -121,7 +121,8 @@ def _fork(control: socket.socket, descriptor: int) -> int:
         _prctl(_PR_SET_CHILD_SUBREAPER, 0)
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE, _LARGEST_FILE))  # endless output fills no disk
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE, most))  # endless output fills no disk
         from .serving import serve
 
         serve(socket.socket(fileno=descriptor))

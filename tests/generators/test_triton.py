@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from gpusolver.engine.generators.base import Asked
 from gpusolver.events.model import Cell
 from gpusolver.problems.contract import load, names
-from gpusolver.problems.sources import with_precision
+from gpusolver.problems.sources import strict_twin, with_precision
 
 cst = pytest.importorskip("libcst")
 
@@ -190,6 +190,21 @@ def test_tf32_where_it_is_allowed() -> None:
     ieee = with_precision(tiled, "ieee")
     assert propose(ieee, "enable_tf32") == (with_precision(tiled, "tf32"),)
     assert not propose(load("kb_matmul_scalar").start, "enable_tf32")  # no dot that could be TF32
+
+
+def test_dots_are_split_under_the_strict_contract_alone() -> None:
+    """Every literal and the precision line say tf32x3, also where allow_tf32 had said what it cannot say; tiles turned later keep it."""
+    strict = with_dots(FREE_SOURCES["dots"], "ieee")
+    assert strict is not None and not propose(strict, "split_products", "tf32-allowed")
+    (made,) = propose(strict, "split_products", "fp32-strict")
+    assert made.count('input_precision="tf32x3"') == len(re.findall(r"(?:tl|L)\.dot\(", made))
+    assert "allow_tf32" not in made and not propose(made, "split_products", "fp32-strict")
+    for turned_later in propose(made, "tile", "fp32-strict"):
+        assert turned_later.count('input_precision="tf32x3"') == made.count('input_precision="tf32x3"')
+    tiled = next(source for name, source in OWN.items() if "kb_matmul_scalar variants" in name)
+    (split,) = propose(with_precision(tiled, "ieee"), "split_products", "fp32-strict")
+    assert split == with_precision(tiled, "tf32x3") and strict_twin(split) == with_precision(tiled, "ieee")
+    assert not propose(load("kb_matmul_scalar").start, "split_products", "fp32-strict")
 
 
 # --- under the interpreter, through the real gate ---------------------------------------------------------------------

@@ -87,7 +87,7 @@ def test_steps_are_odd_so_that_the_answer_is_one_flip() -> None:
     [
         ("bank_conflicts-hit-a", 4096 * 6144, 2 * 4 * 4096 * 6144),
         ("tensorcore_saturated-hit-a", 2 * 4096**3, 3 * 2 * 4096**2),
-        ("rate_saturated-hit-b", 2 * 4096 * 4096 * 1536, 4 * (2 * 4096 * 1536 + 4096 * 4096)),
+        ("rate_saturated-hit-b", 2 * 4096 * 4096 * 6144, 4 * (2 * 4096 * 6144 + 4096 * 4096)),
         ("excess_traffic-hit-a", 3 * 1056 * 65536, 4 * 1056 * 65537),
         ("attention_dominant-hit-a", 4 * 16 * 1024 * 1024 * 64, 4 * 4 * 16 * 1024 * 64),
         ("l2_resident-hit-a", 8448, 2 * 4 * 8448),

@@ -35,6 +35,7 @@ def test_line_ends_are_kept() -> None:
         ("PRECISION = 'ieee'", "none"),
         (' PRECISION = "ieee"', "none"),
         ('PRECISION = "bf16"', "none"),
+        ('PRECISION = "tf32x2"', "none"),
         ('PRECISION = "ieee"  # strict', "none"),
         ('PRECISION = "ieee"\nx = 1\nPRECISION = "tf32"', "lines 1, 3"),
     ],

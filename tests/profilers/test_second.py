@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gpusolver.events.model import Chip
 from gpusolver.profilers import counted as c
 from gpusolver.profilers.artifacts import Calibration, Counters, DeviceState, decode
 from gpusolver.profilers.counted import counter_signals
@@ -100,13 +101,15 @@ def test_ratios_of_nothing_to_nothing_are_absent() -> None:
 # --- through the whole ------------------------------------------------------------------------------------------------
 
 
-def seen(calibration: dict[str, Any], contract: str = "tf32-allowed", **extras: Any) -> dict[str, float]:
+def seen(
+    calibration: dict[str, Any], contract: str = "tf32-allowed", chip: Chip = CHIP, **extras: Any
+) -> dict[str, float]:
     taken = samples([(20_000, 20_000)] * 9)
     listed = launches(launch(registers=64, static_shared=0))
     read = Counters(collector="c", passes=1, chip="GH100", cache="cold", metrics=METRICS)
     raw = {role: msgspec.json.encode(content) for role, content in extras.items()}
     ceilings = decode(Calibration, msgspec.json.encode(calibration))
-    return signals(PROBLEM, contract, CHIP, 4000.0, taken, listed, read, ceilings, raw)
+    return signals(PROBLEM, contract, chip, 4000.0, taken, listed, read, ceilings, raw)
 
 
 def test_without_limits_there_is_no_second_set() -> None:
@@ -128,6 +131,15 @@ def test_the_ceiling_is_the_fastest_measured_path_of_the_contract(contract: str,
     assert found["rate_frac"] == 40.0 / rate
     assert found["ceiling_us"] == pytest.approx(max(1.0, 800_000_000 / (rate * 1000) / 1000))
     assert found["ceiling_headroom"] == pytest.approx(20.0 / found["ceiling_us"])
+
+
+def test_split_products_run_at_a_third_of_the_measured_tf32_rate() -> None:
+    """320 / 3 TFLOP/s where the chip states the path: 0.8 GFLOP take 7.5 us. Without TF32's rate fp32's 40 is the ceiling."""
+    splits = replace(CHIP, peaks_tflops=CHIP.peaks_tflops | {"tf32x3": CHIP.peaks_tflops["tf32"] / 3})
+    found = seen(CEILINGS, "fp32-strict", splits)
+    assert found["ceiling_us"] == pytest.approx(7.5) and found["rate_frac"] == pytest.approx(0.375)
+    assert found["floor_us"] == pytest.approx(max(1.0, 800 / (CHIP.peaks_tflops["tf32"] / 3)))
+    assert seen({k: v for k, v in CEILINGS.items() if k != "gemm_tf32"}, "fp32-strict", splits)["rate_frac"] == 1.0
 
 
 def test_spread_is_the_middle_half_over_the_median() -> None:

@@ -185,12 +185,20 @@ def test_a_split_that_nobody_asked_for_is_not_a_chip_without_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("contract", "h200", "t4"), [("fp32-strict", 66.9, 8.1), ("tf32-allowed", 494.7, 8.1), ("bf16-allowed", 989.4, 8.1)]
+    ("contract", "h200", "t4"),
+    [("fp32-strict", 164.9, 8.1), ("tf32-allowed", 494.7, 8.1), ("bf16-allowed", 989.4, 8.1)],
 )
 def test_peak_by_contract(contract: str, h200: float, t4: float) -> None:
+    """494.7 TFLOP/s of TF32 are 164.9 of products that take three each; a T4 has no TF32."""
     assert peak(chip_for("NVIDIA H200", "9.0"), contract) == h200
     assert peak(chip_for("Tesla T4", "7.5"), contract) == t4  # its fp16 path is in no contract
     assert peak(Chip(name="x", compute_capability="0.0", peaks_tflops={}, dram_gbps=0.0), contract) is None
+
+
+def test_a_chip_of_an_older_ledger_has_no_split_products() -> None:
+    """Its peaks were recorded without that path: `fp32-strict` is fp32 alone there."""
+    older = Chip(name="H200", compute_capability="9.0", peaks_tflops={"fp32": 66.9, "tf32": 494.7}, dram_gbps=4800.0)
+    assert peak(older, "fp32-strict") == 66.9
 
 
 def test_unknown_contract_is_refused() -> None:

@@ -19,6 +19,7 @@ from gpusolver.projections.matcher import answers
 from .support import A100, H200, RTX3090
 
 Signals = dict[str, float]
+SPLITTING = replace(H200, peaks_tflops=H200.peaks_tflops | {"tf32x3": 494.7 / 3})
 FORMAT = Path(__file__).parents[2] / "replay" / "FORMAT.md"
 
 
@@ -48,6 +49,12 @@ TABLE = [
         {"dtype_bits": 32, "tensor_active": 0, "fp32_exec_frac": 0.3, "intensity": 32},
         ({"dtype_bits": 16}, {"tensor_active": 1}, {"fp32_exec_frac": 0.299}, {"intensity": 31.9}),
         494.7 / 66.9,
+    ),
+    Row(
+        "split_opportunity",
+        {"dtype_bits": 32, "tensor_active": 0, "fp32_exec_frac": 0.3, "intensity": 8},
+        ({"dtype_bits": 16}, {"tensor_active": 1}, {"fp32_exec_frac": 0.299}, {"intensity": 7.9}),
+        494.7 / 3 / 66.9,
     ),
     Row(
         "mma_sync",
@@ -289,9 +296,9 @@ FULL = {rule.name: rule for rule in rules("full")}
 every_row = pytest.mark.parametrize("row", TABLE, ids=lambda row: row.rule)
 
 
-def answer(rule: str, signals: Signals, chip: Chip = H200, contract: str = "tf32-allowed") -> RuleAnswer:
-    """What one rule says, with a variant for whatever it prescribes."""
-    prescription = FULL[rule].prescription
+def answer(rule: str, signals: Signals, chip: Chip = SPLITTING, contract: str = "") -> RuleAnswer:
+    """What one rule says, with a variant for whatever it prescribes, under the first contract of the rule where none is given."""
+    prescription, contract = FULL[rule].prescription, contract or (FULL[rule].contracts or ("tf32-allowed",))[0]
     (found,) = answers((FULL[rule],), signals, chip, contract, () if prescription is None else (prescription,))
     return found
 
@@ -377,6 +384,14 @@ def test_tensor_rules_on_chips_without_a_faster_path() -> None:
     assert answer("tensor_opportunity", hit["tensor_opportunity"], H200, "fp32-strict").reason == "contract"
     elsewhere = {name: value for name, value in hit["mma_sync"].items() if name != "wgmma_frac"}
     assert answer("mma_sync", elsewhere, A100).missing == ("wgmma_frac",)
+
+
+def test_split_products_need_a_chip_that_states_them_and_the_strict_contract() -> None:
+    """An RTX 3090's TF32 is a third as fast once it is split; where TF32 is allowed the other rule has the better answer."""
+    (row,) = (row for row in TABLE if row.rule == "split_opportunity")
+    slower = replace(RTX3090, peaks_tflops=RTX3090.peaks_tflops | {"tf32x3": 35.6 / 3})
+    assert [answer(row.rule, row.hit, chip).reason for chip in (H200, slower)] == ["guard", "guard"]
+    assert answer(row.rule, row.hit, contract="tf32-allowed").reason == "contract"
 
 
 def test_every_signal_is_defined_in_the_format() -> None:

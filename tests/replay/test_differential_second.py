@@ -11,8 +11,9 @@ import msgspec
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
+from msgspec.structs import replace
 
-from gpusolver.events.model import Clause, Gain, Guard, Rule, Statistics
+from gpusolver.events.model import Chip, Clause, Gain, Guard, Rule, Statistics
 from gpusolver.profilers import agreement, verdicts
 from gpusolver.profilers import artifacts as shapes
 from gpusolver.profilers.counted import stall_metric
@@ -81,6 +82,7 @@ LIMITS = st.fixed_dictionaries(
         "sm_clock_mhz": st.integers(1, 3000),
     }
 )
+SPLITS = replace(CHIP, peaks_tflops=CHIP.peaks_tflops | {"tf32x3": CHIP.peaks_tflops["tf32"] / 3})
 CALIBRATION = st.fixed_dictionaries(
     {"copy": st.just({"bytes": 10**9, "ns": [2_000_000]})},
     optional={
@@ -182,6 +184,7 @@ def raw(content: object) -> bytes:
     calibration=CALIBRATION,
     extras=EXTRAS,
     contract=st.sampled_from(("fp32-strict", "tf32-allowed", "bf16-allowed")),
+    chip=st.sampled_from((CHIP, SPLITS)),
 )
 @example(
     samples=world.samples(world.AA),
@@ -190,15 +193,25 @@ def raw(content: object) -> bytes:
     calibration=world.CALIBRATION,
     extras=WHOLE,
     contract="tf32-allowed",
+    chip=CHIP,
+)
+@example(
+    samples=world.samples(world.AA),
+    launches=world.launches("code", "ttir"),
+    counted=world.COUNTERS,
+    calibration=world.CALIBRATION,
+    extras=WHOLE,
+    contract="fp32-strict",
+    chip=SPLITS,
 )
 def test_signals(
-    samples: Json, launches: Json, counted: Json | None, calibration: Json, extras: Json, contract: str
+    samples: Json, launches: Json, counted: Json | None, calibration: Json, extras: Json, contract: str, chip: Chip
 ) -> None:
     """The same names with the same 64 bits."""
     written = written_signals(
         world.PROBLEM,
         contract,
-        CHIP,
+        chip,
         500.0,
         shapes.decode(shapes.Samples, raw(samples)),
         shapes.decode(shapes.Launches, raw(launches)),
@@ -209,7 +222,7 @@ def test_signals(
     derived = derived_signals(
         world.PROBLEM,
         contract,
-        CHIP,
+        chip,
         500.0,
         msgspec.json.decode(raw(samples), type=Samples),
         msgspec.json.decode(raw(launches), type=Launches),

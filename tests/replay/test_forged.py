@@ -105,6 +105,12 @@ def faster_copy(events: list[Line]) -> None:
     first(events, "DeviceCalibrated").body["copy_gbps"] = 1000.0
 
 
+def faster_split_products(events: list[Line]) -> None:
+    """Half of TF32's peak, where each takes three products."""
+    peaks = first(events, "DeviceCalibrated").body["chip"]["peaks_tflops"]
+    peaks["tf32x3"] = peaks["tf32"] / 2
+
+
 def cheat_claim(events: list[Line]) -> None:
     first(events, "ClaimStated").body["medians"] = [99.0]
 
@@ -156,6 +162,7 @@ def skip_round(events: list[Line]) -> None:
         (fail_gate, "gate"),
         (other_attempt, "gate"),
         (faster_copy, "calibration"),
+        (faster_split_products, "calibration"),
         (cheat_claim, "claim"),
         (deny_claim, "claim"),
         (other_endpoint, "head to head"),

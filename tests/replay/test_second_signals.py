@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from gpusolver.events.model import Chip
 from gpusolver.replay.artifacts import Counters, Kernel, Launches, Samples
 from gpusolver.replay.calibration import Calibration
 from gpusolver.replay.derive_occupancy import dominant, occupancy
@@ -29,6 +31,7 @@ def derived(
     told: Edit | None = None,
     without: tuple[str, ...] = (),
     contract: str = "tf32-allowed",
+    chip: Chip = CHIP,
     **extras: Any,
 ) -> dict[str, float]:
     """All signals of the examined kernel with some inputs replaced; `extras` by role, None to leave one out."""
@@ -44,7 +47,7 @@ def derived(
     return signals(
         world.PROBLEM,
         contract,
-        CHIP,
+        chip,
         500.0,
         msgspec.convert(world.samples(world.AA) | (told or {}), Samples),
         msgspec.convert(listed, Launches),
@@ -67,6 +70,14 @@ def test_the_examined_kernel() -> None:
 def test_without_limits_there_is_no_second_set() -> None:
     """Whatever else was measured."""
     assert set(derived(calibration={"limits": None})) == set(world.FIRST)
+
+
+def test_split_products_are_a_path_where_the_chip_states_them() -> None:
+    """40 TFLOP/s of TF32 are 13.3 of float32: 8,000,000 FLOP take 600 ns, their bytes 800; in 2000 ns they run at 4 TFLOP/s."""
+    splits = replace(CHIP, peaks_tflops=CHIP.peaks_tflops | {"tf32x3": 80 / 3})
+    assert changed(derived(contract="fp32-strict", chip=splits)) == {"rate_frac": pytest.approx(0.3)}
+    alone = derived(contract="fp32-strict", chip=splits, calibration={"gemm_tf32": None})
+    assert changed(alone) == {"ceiling_us": 1.6, "ceiling_headroom": 1.25, "rate_frac": 0.8}
 
 
 OCCUPANCY = [
