@@ -162,7 +162,7 @@ def _by_tiles(a, b, side, left_side):
     even = a.shape[0] % tile == a.shape[1] % tile == b.shape[1] % tile == 0
     _tiles_kernel[grid](
         a, b, out, _reach(a, tile, tile), _reach(b.t(), tile, tile), *a.shape, b.shape[1], side, PRECISION, even, tile,
-        32 if PRECISION == "tf32" else 16, num_warps=8 if tile == 128 else 4, num_stages=3,
+        16 if PRECISION == "ieee" else 32, num_warps=8 if tile == 128 else 4, num_stages=3,
     )
     return out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
 import sys
@@ -123,6 +124,21 @@ def test_an_arena_lies_in_the_workers_folder_until_it_is_closed(
     arena.close(made)
     assert not path.exists()
     arena.close(made)
+
+
+def test_inputs_may_be_longer_than_what_a_candidate_may_write(tmp_path: Path) -> None:
+    """A worker's soft limit on files stays as it is, and an arena of more than that is there."""
+    code = """
+import pathlib, resource
+most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, most))
+from gpusolver.engine.worker import arena
+made = arena.create(False, 3 << 20)
+assert pathlib.Path(made.arena.key).stat().st_size == 3 << 20
+assert resource.getrlimit(resource.RLIMIT_FSIZE) == (1 << 20, most)
+"""
+    environment = dict(os.environ) | {"GPUSOLVER_WORKER_FOLDER": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
 def test_an_arena_that_is_not_there_is_no_empty_one(tmp_path: Path) -> None:
