@@ -11,13 +11,14 @@ The file must
 - define `run` at module level with the parameters that it has now, returning a tensor of the same shape and type;
 - import only the standard library, torch, triton and cuda.bindings, and read no file and no network;
 - leave its inputs and torch's global settings as they are, and launch on torch's current stream;
-- hold exactly one line `PRECISION = "ieee"` or `PRECISION = "tf32"`, by which its matrix products go;
+- hold exactly one line `PRECISION = "ieee"`, `PRECISION = "tf32"` or `PRECISION = "tf32x3"` (each float32 product split into three of TF32), \
+by which its matrix products go;
 - compute anew at each call: results kept from call to call, tests of the harness and constant answers are found and refused.
 
 Another program checks the result against float64 and times it. Do not claim or estimate a speed-up."""
 
 _CONTRACTS = {
-    "fp32-strict": 'IEEE float32 throughout: no TF32, no half precision, PRECISION stays "ieee".',
+    "fp32-strict": 'float32 accuracy, measured against float64: PRECISION is "ieee", or "tf32x3" where products are split; no plain TF32 or half precision.',
     "tf32-allowed": "float32, in which matrix products may run in TF32.",
     "bf16-allowed": "float32 outputs; matrix products may run in TF32 or bfloat16 with float32 accumulation.",
 }
